@@ -1,0 +1,1 @@
+"""Benchmarks of Goncordia and its peers, side by side in one run."""

@@ -1,0 +1,1 @@
+"""A job queue engine that works with the database you already have."""

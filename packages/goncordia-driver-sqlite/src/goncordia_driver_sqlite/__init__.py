@@ -1,0 +1,1 @@
+"""Goncordia's SQLite driver."""

@@ -1,0 +1,1 @@
+"""The conformance kit: the tests that every driver must pass."""
