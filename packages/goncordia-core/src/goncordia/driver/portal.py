@@ -1,0 +1,109 @@
+"""An event loop in a thread, through which synchronous code uses an asynchronous driver."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Protocol, TypeVar
+from uuid import UUID
+
+from goncordia.driver.executor import BaseExecutor, SyncExecutor
+from goncordia.driver.requests import Change, ListFilter
+from goncordia.driver.results import Changed, InsertResult, Page, QueueState
+from goncordia.driver.values import JobRow, NewJob
+
+__all__ = ["Portal", "PortalExecutor"]
+
+R = TypeVar("R")
+
+
+class Portal:
+    """Runs coroutines on a loop of its own, one thread for as many callers as there are."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+
+    def _started(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                self._thread = threading.Thread(
+                    target=self._loop.run_forever, name="goncordia-portal", daemon=True
+                )
+                self._thread.start()
+            return self._loop
+
+    def call(self, function: Callable[[], Coroutine[Any, Any, R]]) -> R:
+        """Run ``function()`` on the loop and wait for what it returns or raises."""
+        future = asyncio.run_coroutine_threadsafe(function(), self._started())
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def stop(self) -> None:
+        """End the loop and its thread; a later call starts new ones."""
+        with self._lock:
+            loop, thread = self._loop, self._thread
+            self._loop = self._thread = None
+        if loop is not None and thread is not None:
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join()
+            loop.close()
+
+
+class _Opens(Protocol):
+    async def ready(self) -> None: ...
+
+    def executor(self) -> BaseExecutor: ...
+
+
+class PortalExecutor(SyncExecutor):
+    """A driver's executor for synchronous code."""
+
+    def __init__(self, portal: Portal, driver: _Opens) -> None:
+        self._portal = portal
+        self._driver = driver
+
+    def _call(self, method: Callable[[BaseExecutor], Coroutine[Any, Any, R]]) -> R:
+        async def run() -> R:
+            await self._driver.ready()
+            return await method(self._driver.executor())
+
+        return self._portal.call(run)
+
+    def insert_many(self, jobs: Sequence[NewJob], /) -> list[InsertResult]:
+        """See :meth:`BaseExecutor.insert_many`."""
+        return self._call(lambda executor: executor.insert_many(jobs))
+
+    def get_many(self, ids: Sequence[UUID], /) -> list[JobRow | None]:
+        """See :meth:`BaseExecutor.get_many`."""
+        return self._call(lambda executor: executor.get_many(ids))
+
+    def list_jobs(self, where: ListFilter, page: bytes | None, limit: int, /) -> Page:
+        """See :meth:`BaseExecutor.list_jobs`."""
+        return self._call(lambda executor: executor.list_jobs(where, page, limit))
+
+    def count(self, where: ListFilter, /) -> int:
+        """See :meth:`BaseExecutor.count`."""
+        return self._call(lambda executor: executor.count(where))
+
+    def change_many(self, changes: Sequence[Change], /) -> list[Changed]:
+        """See :meth:`BaseExecutor.change_many`."""
+        return self._call(lambda executor: executor.change_many(changes))
+
+    def queue_pause(self, name: str, /) -> None:
+        """See :meth:`BaseExecutor.queue_pause`."""
+        self._call(lambda executor: executor.queue_pause(name))
+
+    def queue_resume(self, name: str, /) -> None:
+        """See :meth:`BaseExecutor.queue_resume`."""
+        self._call(lambda executor: executor.queue_resume(name))
+
+    def queue_list(self) -> list[QueueState]:
+        """See :meth:`BaseExecutor.queue_list`."""
+        return self._call(lambda executor: executor.queue_list())

@@ -1,0 +1,171 @@
+"""Every error that Goncordia raises on purpose.
+
+::
+
+    GoncordiaError
+    ├── ConfigurationError      (ValueError) the message names field, value and what is right
+    ├── PayloadError            args, output or checkpoint cannot be encoded or decoded
+    ├── UnsupportedError        this driver does not have that capability
+    ├── ConflictError           wrong state for the request, or its unique key is held
+    ├── NotFoundError           (LookupError)  no such job, queue or session
+    ├── StaleClaimError         the run no longer holds its job
+    ├── JobFailedError          raised by ``wait``: the job ended discarded or cancelled
+    ├── InvalidCursorError      (ValueError)   a page cursor that this list never gave
+    ├── AdmissionRejectedError  the queue is full
+    ├── MigrationRequiredError  the schema is older than the code, or newer than it allows
+    └── DriverError             the library's own error is ``__cause__``
+        ├── DriverUnavailableError   connection lost, failover, restart
+        ├── DriverBusyError          throttled, lock time-out, pool exhausted, disk or memory full
+        └── TransactionAbortedError  the caller's transaction; theirs to repeat
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+__all__ = [
+    "AdmissionRejectedError",
+    "ConfigurationError",
+    "ConflictError",
+    "DriverBusyError",
+    "DriverError",
+    "DriverUnavailableError",
+    "GoncordiaError",
+    "InvalidCursorError",
+    "JobFailedError",
+    "MigrationRequiredError",
+    "NotFoundError",
+    "PayloadError",
+    "StaleClaimError",
+    "TransactionAbortedError",
+    "UnsupportedError",
+]
+
+
+class GoncordiaError(Exception):
+    """The root of the tree."""
+
+
+class ConfigurationError(GoncordiaError, ValueError):
+    """A wrong value, found before anything was written.
+
+    The message names the field, the value and what would be right.
+    """
+
+
+class PayloadError(GoncordiaError):
+    """Args, an output or a checkpoint that cannot be stored and come back equal.
+
+    The message gives the path and the types, never the values.
+
+    Attributes:
+        kind: the job's kind, where it is known.
+        job_id: the job's id, where there is one already.
+    """
+
+    def __init__(
+        self, message: str, *, kind: str | None = None, job_id: UUID | None = None
+    ) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.job_id = job_id
+
+
+class UnsupportedError(GoncordiaError):
+    """The driver does not have what was asked for.
+
+    Attributes:
+        driver: the driver's name.
+        capability: the capability that is off.
+    """
+
+    def __init__(self, driver: str, capability: str, hint: str = "") -> None:
+        message = f"driver {driver!r} does not support {capability}"
+        super().__init__(f"{message}: {hint}" if hint else message)
+        self.driver = driver
+        self.capability = capability
+
+
+class ConflictError(GoncordiaError):
+    """The job's state does not allow the request, or another job holds its unique key.
+
+    Attributes:
+        holder: the id of the job that holds the unique key, where that is the reason.
+    """
+
+    def __init__(self, message: str, *, holder: UUID | None = None) -> None:
+        super().__init__(message)
+        self.holder = holder
+
+
+class NotFoundError(GoncordiaError, LookupError):
+    """There is no such job, queue or session."""
+
+
+class StaleClaimError(GoncordiaError):
+    """The run no longer holds its job: it was taken back, or already ended."""
+
+
+class JobFailedError(GoncordiaError):
+    """The job that was waited for ended ``discarded`` or ``cancelled``.
+
+    Attributes:
+        job: the job as it was read, a ``JobInfo``.
+    """
+
+    def __init__(self, message: str, job: object) -> None:
+        super().__init__(message)
+        self.job = job
+
+
+class InvalidCursorError(GoncordiaError, ValueError):
+    """A page cursor that does not come from this list call with these filters."""
+
+
+class AdmissionRejectedError(GoncordiaError):
+    """The queue holds as many jobs as it may; nothing was enqueued."""
+
+
+class MigrationRequiredError(GoncordiaError):
+    """The stored schema does not fit this version of the code."""
+
+
+Outcome = Literal["not_applied", "unknown"]
+
+
+class DriverError(GoncordiaError):
+    """The backend or its library failed; the library's own error is ``__cause__``.
+
+    Attributes:
+        outcome: ``"not_applied"`` when it is certain that nothing was written, else ``"unknown"``.
+        retry_after: seconds after which the backend asks to be tried again, or None.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        outcome: Outcome = "unknown",
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.outcome: Outcome = outcome
+        self.retry_after = retry_after
+
+
+class DriverUnavailableError(DriverError):
+    """The connection was lost, the server restarts or fails over."""
+
+
+class DriverBusyError(DriverError):
+    """Throttled, a lock time-out, a pool exhausted, disk or memory full."""
+
+
+class TransactionAbortedError(DriverError):
+    """The caller's own transaction failed: deadlock, serialization, snapshot.
+
+    Goncordia never repeats it, since it cannot know what else the transaction did.
+    """

@@ -1,0 +1,71 @@
+"""Job and session ids.
+
+Job ids are UUIDv7: the first 48 bits are the time in milliseconds, so ids sort by age. Within one
+process they are strictly monotonic, also within a millisecond and when the clock steps back.
+"""
+
+from __future__ import annotations
+
+import random
+import secrets
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from goncordia.clock import Clock
+
+__all__ = ["JobIds", "id_time", "new_session_id", "new_token"]
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND: Final = timedelta(milliseconds=1)
+_VERSION: Final = 7 << 76
+_VARIANT: Final = 2 << 62
+# rand_a (12 bits) and rand_b (62 bits) together are one 74-bit counter, started at random.
+_COUNTER_BITS: Final = 74
+_LOW: Final = (1 << 62) - 1
+
+
+class JobIds:
+    """A source of monotonic UUIDv7; calls from several threads are safe."""
+
+    def __init__(self, clock: Clock, random_bits: Callable[[int], int] = secrets.randbits) -> None:
+        self._clock = clock
+        self._random_bits = random_bits
+        self._lock = threading.Lock()
+        self._millisecond = 0
+        self._counter = 0
+
+    def __call__(self) -> UUID:
+        """The next id, greater than every one before it."""
+        now = (self._clock.now() - _EPOCH) // _MILLISECOND
+        with self._lock:
+            if now > self._millisecond:
+                self._millisecond = now
+                # The top bit stays free, so that counting on within a millisecond has room.
+                self._counter = self._random_bits(_COUNTER_BITS - 1)
+            else:
+                self._counter += 1 + self._random_bits(32)
+                if self._counter >> _COUNTER_BITS:
+                    self._millisecond += 1
+                    self._counter = self._random_bits(_COUNTER_BITS - 1)
+            millisecond, counter = self._millisecond, self._counter
+        return UUID(
+            int=millisecond << 80 | _VERSION | counter >> 62 << 64 | _VARIANT | counter & _LOW
+        )
+
+
+def id_time(job_id: UUID) -> datetime:
+    """The time in a UUIDv7, to the millisecond."""
+    return _EPOCH + (job_id.int >> 80) * _MILLISECOND
+
+
+def new_session_id(rng: random.Random | None = None) -> UUID:
+    """A random 128-bit id; ``rng`` is given where a run must be repeatable."""
+    return UUID(int=secrets.randbits(128) if rng is None else rng.getrandbits(128))
+
+
+def new_token() -> bytes:
+    """Sixteen random bytes that tell one put of a record from every other."""
+    return secrets.token_bytes(16)
