@@ -1,20 +1,38 @@
-"""Type variables with defaults on every supported Python.
+"""Type variables with defaults, on every supported version of Python.
 
-``default=`` exists at run time from Python 3.13 on; type checkers read it from
-``typing_extensions``, which their own typeshed brings, so nothing has to be installed.
+``TypeVar(..., default=…)`` came with Python 3.13. Type checkers know it in older versions too, as
+``typing_extensions.TypeVar``, whose stub they bring along; at run time the default is not needed.
+So nothing has to be installed, on the condition that classes whose parameters have defaults are
+subscripted loosely: see :class:`LooseGeneric`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import types
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["TypeVar"]
+__all__ = ["LooseGeneric", "TypeVar"]
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
+
+    class LooseGeneric:
+        """A base for generic classes whose type parameters have defaults."""
+
 else:
     from typing import TypeVar as _TypeVar
 
-    def TypeVar(name, *constraints, default=None, **options):  # noqa: N802, ARG001  # stands for the class; the default is for checkers
-        """A type variable without its default."""
+    def TypeVar(name, *constraints, default=None, **options):  # noqa: ARG001, N802 - typing's name
+        """``typing.TypeVar``; the default is for type checkers only."""
         return _TypeVar(name, *constraints, **options)
+
+    class LooseGeneric:
+        """A base for generic classes whose type parameters have defaults.
+
+        ``Job[Args]`` and ``Job[Args, App]`` are both right, also before Python 3.13.
+        """
+
+        __slots__ = ()
+
+        def __class_getitem__(cls, item: Any) -> types.GenericAlias:
+            return types.GenericAlias(cls, item)
