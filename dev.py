@@ -6,6 +6,7 @@
     python3 dev.py check                   format, lint, types, architecture
     python3 dev.py wheels                  build all packages, install each alone, run it
     python3 dev.py bench [its words]       our numbers and the peers'
+    python3 dev.py coverage                the tests again, and which lines they do not reach
     python3 dev.py setup                   only make the environment
 
 It needs Python 3.11 and nothing else. What is missing (uv, the dependencies) is installed into this
@@ -147,6 +148,15 @@ def bench(words: list[str]) -> int:
     return run(setup(), "-m", "goncordia_bench", *words)
 
 
+def coverage(words: list[str]) -> int:
+    """Run the tests under coverage, their child processes included, and report."""
+    tool = (setup(), "-m", "coverage")
+    run(*tool, "erase")
+    code = run(*tool, "run", "-m", "pytest", "-q", *words)
+    run(*tool, "combine", "--quiet")
+    return run(*tool, "report") or code
+
+
 def only_setup(_words: list[str]) -> int:
     """Make the environment."""
     setup()
@@ -159,6 +169,7 @@ COMMANDS = {
     "check": check,
     "wheels": wheels,
     "bench": bench,
+    "coverage": coverage,
     "setup": only_setup,
 }
 
