@@ -38,6 +38,7 @@ __all__ = [
     "JobFailedError",
     "MigrationRequiredError",
     "NotFoundError",
+    "Outcome",
     "PayloadError",
     "StaleClaimError",
     "TransactionAbortedError",
