@@ -185,13 +185,16 @@ def string_map(field: str, value: object, *, longest: int) -> dict[str, str]:
     return found
 
 
-def known(what: str, given: Iterable[object], allowed: Collection[str]) -> None:
+def known(
+    what: str, given: Iterable[object], allowed: Collection[str], *, field: str | None = None
+) -> None:
     """Refuse a name that is not allowed, with the one that was probably meant.
 
     Args:
         what: what the names name, such as ``"option"``.
         given: the names.
         allowed: those that exist.
+        field: where they were given, if that is worth saying.
 
     Raises:
         ConfigurationError: one is unknown; the message lists all that exist.
@@ -202,4 +205,5 @@ def known(what: str, given: Iterable[object], allowed: Collection[str]) -> None:
         close = difflib.get_close_matches(str(item), allowed, n=1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
         there = ", ".join(sorted(allowed)) or "none"
-        raise ConfigurationError(f"{item!r} is no {what}{hint} (there are: {there})")
+        where = f"{field}: " if field else ""
+        raise ConfigurationError(f"{where}{item!r} is no {what}{hint} (there are: {there})")
