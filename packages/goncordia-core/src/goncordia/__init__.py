@@ -1,1 +1,158 @@
-"""A job queue engine that works with the database you already have."""
+"""A job queue engine that works with the database you already have.
+
+::
+
+    from goncordia import Client, Job, Registry, WorkerPool
+
+Everything public is here, and is imported when it is first asked for: code that only enqueues does
+not load the engine.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from goncordia.args import JobArgs, Returns, TaskArgs
+    from goncordia.client import (
+        ChangeResult,
+        ChangeSummary,
+        Client,
+        EnqueuedMany,
+        JobFilter,
+        JobHandle,
+        JobInfo,
+        JobPage,
+    )
+    from goncordia.clock import Clock, SystemClock
+    from goncordia.directives import Cancel, Discard, RetryAfter, RetryAt, Snooze
+    from goncordia.driver import (
+        AnyDriver,
+        AttemptError,
+        BaseDriver,
+        Capabilities,
+        JobState,
+        NoTransactions,
+        QueueState,
+        connect,
+    )
+    from goncordia.engine.settings import KindPolicy, QueuePolicy
+    from goncordia.errors import (
+        AdmissionRejectedError,
+        ConfigurationError,
+        ConflictError,
+        DriverBusyError,
+        DriverError,
+        DriverUnavailableError,
+        GoncordiaError,
+        InvalidCursorError,
+        JobFailedError,
+        MigrationRequiredError,
+        NotFoundError,
+        PayloadError,
+        StaleClaimError,
+        TransactionAbortedError,
+        UnsupportedError,
+    )
+    from goncordia.job import Job, SyncJob, current_job
+    from goncordia.options import InsertOptions, InsertOpts
+    from goncordia.pool import WorkerPool
+    from goncordia.registry import CallNext, Middleware, Registry, WorkerOptions
+    from goncordia.retry import ExponentialRetry, FixedRetry, NoRetry, RetryPolicy, by_error
+    from goncordia.unique import UniqueOpts
+
+__all__ = [
+    "AdmissionRejectedError",
+    "AnyDriver",
+    "AttemptError",
+    "BaseDriver",
+    "CallNext",
+    "Cancel",
+    "Capabilities",
+    "ChangeResult",
+    "ChangeSummary",
+    "Client",
+    "Clock",
+    "ConfigurationError",
+    "ConflictError",
+    "Discard",
+    "DriverBusyError",
+    "DriverError",
+    "DriverUnavailableError",
+    "EnqueuedMany",
+    "ExponentialRetry",
+    "FixedRetry",
+    "GoncordiaError",
+    "InsertOptions",
+    "InsertOpts",
+    "InvalidCursorError",
+    "Job",
+    "JobArgs",
+    "JobFailedError",
+    "JobFilter",
+    "JobHandle",
+    "JobInfo",
+    "JobPage",
+    "JobState",
+    "KindPolicy",
+    "Middleware",
+    "MigrationRequiredError",
+    "NoRetry",
+    "NoTransactions",
+    "NotFoundError",
+    "PayloadError",
+    "QueuePolicy",
+    "QueueState",
+    "Registry",
+    "RetryAfter",
+    "RetryAt",
+    "RetryPolicy",
+    "Returns",
+    "Snooze",
+    "StaleClaimError",
+    "SyncJob",
+    "SystemClock",
+    "TaskArgs",
+    "TransactionAbortedError",
+    "UniqueOpts",
+    "UnsupportedError",
+    "WorkerOptions",
+    "WorkerPool",
+    "by_error",
+    "connect",
+    "current_job",
+]
+
+# In the order in which they build on each other, so that a name loads no more than it needs.
+_MODULES: Final = (
+    "errors",
+    "clock",
+    "directives",
+    "retry",
+    "args",
+    "unique",
+    "options",
+    "driver",
+    "client",
+    "job",
+    "registry",
+    "engine.settings",
+    "pool",
+)
+
+
+def __getattr__(name: str) -> Any:
+    """Import what is asked for, once."""
+    if name in __all__:
+        for each in _MODULES:
+            module = import_module(f"{__name__}.{each}")
+            if name in module.__all__:
+                found = globals()[name] = getattr(module, name)
+                return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """What is here already, and what can be asked for."""
+    return sorted({*globals(), *__all__})

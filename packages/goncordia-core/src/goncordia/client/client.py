@@ -1,0 +1,135 @@
+"""The client for asynchronous code."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Sequence
+from typing import Any, TypeAlias, TypeVar, overload
+from uuid import UUID
+
+from goncordia import _check
+from goncordia._check import Duration
+from goncordia.args import Returns
+from goncordia.client.administration import Administration
+from goncordia.client.enqueueing import Enqueueing
+from goncordia.client.handles import JobHandle, JobRef
+from goncordia.client.operations.core import DEFAULT_REPLAYS, output_of, waits_for
+from goncordia.client.operations.waiting import Waiters
+from goncordia.driver import JobRow, TxDriver
+from goncordia.job import Job
+from goncordia.options import InsertOpts
+
+__all__ = ["Client"]
+
+Tx_contra = TypeVar("Tx_contra", contravariant=True)
+R = TypeVar("R")
+T = TypeVar("T")
+
+# A method named `list` hides the builtin from the annotations of its class.
+_Rows: TypeAlias = "list[JobRow | None]"
+
+
+class Client(Enqueueing[Tx_contra], Administration[Tx_contra]):
+    """Enqueues jobs, looks at them, changes them and waits for them.
+
+    It holds no connection of its own and needs no closing; the driver is opened at the first use.
+    One client serves one event loop at a time.
+
+    Outside a transaction a request whose outcome is unknown, because the connection broke, is
+    repeated as it was, with the same job ids, so that no job is enqueued twice.
+
+    Args:
+        driver: the backend.
+        defaults: options of every enqueue; they win over those of the args class, and the call's
+            win over them.
+        replays: how often a request is repeated after an unknown outcome before its error is
+            raised, with growing, jittered pauses of at most two seconds; 0: never.
+        rng: source of jitter and of the random part of job ids; only for runs that must be
+            repeatable.
+
+    Raises:
+        ConfigurationError: a value is wrong.
+    """
+
+    def __init__(
+        self,
+        driver: TxDriver[Tx_contra],
+        *,
+        defaults: InsertOpts | None = None,
+        replays: int = DEFAULT_REPLAYS,
+        rng: random.Random | None = None,
+    ) -> None:
+        super().__init__(driver, defaults, replays, rng)
+        self._waiters: Waiters | None = None
+
+    def __repr__(self) -> str:
+        return f"<Client of {type(self._driver).__name__}>"
+
+    async def complete_tx(
+        self, tx: Tx_contra, job: Job[Any, Any], /, output: object = None
+    ) -> None:
+        """Complete the running job inside your own transaction: both happen, or neither does.
+
+        The same as ``job.complete_tx(tx)``, with the transaction's type checked.
+
+        Args:
+            tx: see :meth:`enqueue_tx`.
+            job: what the worker was called with.
+            output: what ``wait`` shall give; what the worker returns afterwards is ignored.
+
+        Raises:
+            StaleClaimError: this run does not hold the job any more; let the transaction roll back.
+            PayloadError: the output has no JSON form, or more than 64 KiB of it.
+            UnsupportedError: the driver cannot.
+            ConfigurationError: ``tx`` is in no transaction, or ``job`` is no running job.
+        """
+        await _check.instance(
+            "job", job, Job, "the Job that the worker was called with"
+        ).complete_tx(tx, output)
+
+    @overload
+    async def wait(
+        self, job: JobHandle[Returns[R]], /, *, timeout: Duration | None = None
+    ) -> R: ...
+
+    @overload
+    async def wait(
+        self, job: JobRef, /, *, output: type[T], timeout: Duration | None = None
+    ) -> T: ...
+
+    @overload
+    async def wait(self, job: JobRef, /, *, timeout: Duration | None = None) -> object: ...
+
+    async def wait(
+        self, job: JobRef, /, *, output: Any = None, timeout: Duration | None = None
+    ) -> Any:
+        """Wait until a job has ended, and give what its worker returned.
+
+        All who wait through one client share one poller, which looks less and less often, at
+        last once a second.
+
+        Args:
+            job: its handle, its id, or anything else with its ``id``. A job that was enqueued in
+                a transaction can be waited for after the commit.
+            output: the type of what the worker returns. Default: what the args of the handle
+                declare, else plain JSON data.
+            timeout: seconds after which to give up; None: never; 0: look once.
+
+        Raises:
+            JobFailedError: the job was discarded or cancelled; it is in ``.job``.
+            TimeoutError: it did not end in time; it goes on.
+            NotFoundError: there is no such job, or it was deleted meanwhile.
+            PayloadError: the output does not fit the type.
+        """
+        job_id, seconds = waits_for(job, timeout)
+        if self._waiters is None or self._waiters.loop is not asyncio.get_running_loop():
+            capabilities = self._driver.capabilities
+            self._waiters = Waiters(
+                self._rows, self._driver.clock, self._core.rng, capabilities.max_batch
+            )
+        row = await self._waiters.wait(job_id, seconds)
+        return output_of(job, row, output)
+
+    async def _rows(self, ids: Sequence[UUID]) -> _Rows:
+        return await self._run(self._core.reading.rows(ids))

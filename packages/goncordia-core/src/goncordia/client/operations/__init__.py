@@ -1,0 +1,1 @@
+"""What both clients do, without I/O: each operation is written once and driven by either."""

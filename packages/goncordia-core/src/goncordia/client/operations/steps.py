@@ -1,0 +1,159 @@
+"""Operations without I/O, so that none is written twice.
+
+An operation is a generator. It yields what it needs, a call of the driver or a pause, and gets the
+answer, or the error raised where it yielded. One small runner drives it for ``Client``, another
+for ``SyncClient``.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Generator
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
+
+import msgspec
+
+from goncordia.clock import Clock
+from goncordia.driver import BaseExecutor, Capabilities, SyncExecutor, SyncTxExecutor, TxExecutor
+from goncordia.errors import DriverError, TransactionAbortedError
+
+__all__ = [
+    "Backend",
+    "Call",
+    "Executor",
+    "Op",
+    "Pause",
+    "Replay",
+    "TxOperations",
+    "name_of",
+    "run",
+    "run_sync",
+]
+
+Executor: TypeAlias = BaseExecutor | SyncExecutor
+"""Either kind of a driver's own operations: the same methods, awaited or not."""
+
+Call: TypeAlias = Callable[[Executor], Any]
+"""One call of the driver."""
+
+TxOperations: TypeAlias = TxExecutor | SyncTxExecutor
+"""Either kind of the operations of the caller's transaction."""
+
+
+class Backend(Protocol):
+    """What operations ask of a driver itself."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What it can do."""
+        ...
+
+    @property
+    def clock(self) -> Clock:
+        """Its time."""
+        ...
+
+
+def name_of(driver: Backend) -> str:
+    """The driver's name, for errors."""
+    return str(getattr(driver, "name", type(driver).__name__))
+
+
+class Pause(msgspec.Struct, frozen=True, gc=False):
+    """Wait so many seconds."""
+
+    seconds: float
+
+
+R = TypeVar("R")
+E = TypeVar("E")
+Op: TypeAlias = Generator[Callable[[E], Any] | Pause, Any, R]
+"""An operation on an executor ``E`` that returns ``R``."""
+
+_FIRST_DELAY: Final = 0.05
+_LONGEST_DELAY: Final = 2.0
+_LONGEST_RETRY_AFTER: Final = 10.0
+
+
+class Replay:
+    """Repeats a call whose outcome is unknown, or that a busy backend asks to repeat.
+
+    The contract makes that safe: the answer to the repeated request says what the first one did.
+    Calls inside a transaction never come here.
+
+    Args:
+        times: how often a call is repeated at most, before its error is raised.
+        rng: the source of the jitter.
+    """
+
+    def __init__(self, times: int, rng: random.Random) -> None:
+        self._times = times
+        self._rng = rng
+
+    def __call__(self, call: Callable[[E], Any]) -> Op[E, Any]:
+        """The call's answer."""
+        return (yield from self.counted(call))[0]
+
+    def counted(self, call: Callable[[E], Any]) -> Op[E, tuple[Any, int]]:
+        """The call's answer, and how often it was repeated."""
+        repeated = 0
+        while True:
+            try:
+                return (yield call), repeated
+            except DriverError as error:
+                delay = self._delay(error, repeated)
+                if delay is None:
+                    raise
+            yield Pause(delay)
+            repeated += 1
+
+    def _delay(self, error: DriverError, repeated: int) -> float | None:
+        asked = error.retry_after
+        if isinstance(error, TransactionAbortedError) or repeated >= self._times:
+            return None
+        if asked is None and error.outcome != "unknown":
+            return None
+        if asked is not None and asked > _LONGEST_RETRY_AFTER:
+            return None
+        longest = min(_LONGEST_DELAY, _FIRST_DELAY * 2**repeated)
+        return (asked or 0.0) + self._rng.uniform(0.0, longest)
+
+
+async def run(op: Op[E, R], executor: E, clock: Clock) -> R:
+    """Drive an operation on an asynchronous executor."""
+    try:
+        step = next(op)
+        while True:
+            try:
+                answer = None
+                if isinstance(step, Pause):
+                    await clock.sleep(step.seconds)
+                else:
+                    answer = await step(executor)
+            except Exception as error:  # noqa: BLE001 - it is the operation's to judge
+                step = op.throw(error)
+            else:
+                step = op.send(answer)
+    except StopIteration as stop:
+        result: R = stop.value
+        return result
+    finally:
+        op.close()
+
+
+def run_sync(op: Op[E, R], executor: E, sleep: Callable[[float], object]) -> R:
+    """Drive an operation on a synchronous executor."""
+    try:
+        step = next(op)
+        while True:
+            try:
+                answer = sleep(step.seconds) if isinstance(step, Pause) else step(executor)
+            except Exception as error:  # noqa: BLE001 - it is the operation's to judge
+                step = op.throw(error)
+            else:
+                step = op.send(answer)
+    except StopIteration as stop:
+        result: R = stop.value
+        return result
+    finally:
+        op.close()
