@@ -148,7 +148,11 @@ async def test_a_timer_cancelled_by_one_of_the_same_time_is_not_called() -> None
     clock = MockClock()
     called: list[str] = []
     timers: list[Timer] = []
-    clock.call_later(1, lambda: timers[0].cancel())
+
+    def cancel_second() -> None:
+        timers[0].cancel()
+
+    clock.call_later(1, cancel_second)
     timers.append(clock.call_later(1, lambda: called.append("second")))
     await clock.advance(1)
     assert called == []
