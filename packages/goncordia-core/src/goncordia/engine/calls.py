@@ -1,0 +1,138 @@
+"""Calling a driver: bounded in time, and repeated until it answers."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
+
+from goncordia.clock import Clock
+from goncordia.errors import (
+    DriverBusyError,
+    DriverError,
+    DriverUnavailableError,
+    MigrationRequiredError,
+)
+
+__all__ = ["Backoff", "Calls", "refused"]
+
+T = TypeVar("T")
+
+_FIRST_BACKOFF: Final = 0.05
+_LOUD_AFTER: Final = 3
+
+logger = logging.getLogger("goncordia.engine")
+
+
+def refused(error: Exception) -> bool:
+    """Whether the driver understood the request and will not do it, now or later.
+
+    Everything else is worth repeating: the backend may be away, busy, or may have done it.
+    """
+    if isinstance(error, (DriverUnavailableError, DriverBusyError, MigrationRequiredError)):
+        return False
+    return not (isinstance(error, DriverError) and error.outcome == "unknown")
+
+
+class Backoff:
+    """Waits that double up to a cap, each drawn evenly from zero to it."""
+
+    def __init__(self, clock: Clock, rng: random.Random, cap: float) -> None:
+        self._clock = clock
+        self._rng = rng
+        self._cap = cap
+        self._next = _FIRST_BACKOFF
+        self.failures = 0
+
+    def reset(self) -> None:
+        """An answer came."""
+        self._next = _FIRST_BACKOFF
+        self.failures = 0
+
+    def delay(self, error: Exception) -> float:
+        """Seconds to wait after this error, and never less than the backend asks for."""
+        self.failures += 1
+        delay = self._next * self._rng.random()
+        self._next = min(self._next * 2, self._cap)
+        asked = error.retry_after if isinstance(error, DriverError) else None
+        return delay if asked is None else max(delay, asked)
+
+    async def pause(self, error: Exception, doing: str) -> None:
+        """Log the error, the first of a row loudly, and wait."""
+        delay = self.delay(error)
+        loud = self.failures == _LOUD_AFTER
+        logger.log(
+            logging.WARNING if loud else logging.DEBUG,
+            "%s failed %d times in a row, repeating: %s: %s",
+            doing,
+            self.failures,
+            type(error).__name__,
+            error,
+        )
+        await self._clock.sleep(delay)
+
+
+class Calls:
+    """How the engine calls its driver.
+
+    Args:
+        clock: for the bound and the waits.
+        rng: for the jitter.
+        bound: seconds after which a call counts as unanswered.
+        cap: the longest pause in seconds between two tries.
+    """
+
+    def __init__(self, clock: Clock, rng: random.Random, *, bound: float, cap: float = 2.0) -> None:
+        self._clock = clock
+        self._rng = rng
+        self._bound = bound
+        self._cap = cap
+
+    def backoff(self) -> Backoff:
+        """A new row of pauses."""
+        return Backoff(self._clock, self._rng, self._cap)
+
+    async def once(self, call: Awaitable[T]) -> T:
+        """Await one call, for a bounded time.
+
+        Raises:
+            DriverUnavailableError: it did not answer in time; the outcome is unknown.
+        """
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101  # a coroutine of the engine always runs in a task
+        cancelling = task.cancelling()
+        expired = False
+
+        def expire() -> None:
+            nonlocal expired
+            expired = True
+            task.cancel()
+
+        timer = self._clock.call_later(self._bound, expire)
+        try:
+            return await call
+        except asyncio.CancelledError:
+            if expired and task.uncancel() <= cancelling:
+                raise DriverUnavailableError(
+                    f"the backend did not answer within {self._bound:g} s"
+                ) from None
+            raise
+        finally:
+            timer.cancel()
+
+    async def until_answered(self, make: Callable[[], Awaitable[T]], doing: str) -> T:
+        """Repeat a call, unchanged, until it is answered.
+
+        Raises:
+            Exception: the driver refused the request for good; see :func:`refused`.
+        """
+        backoff = self.backoff()
+        while True:
+            try:
+                return await self.once(make())
+            except Exception as error:
+                if refused(error):
+                    raise
+                await backoff.pause(error, doing)

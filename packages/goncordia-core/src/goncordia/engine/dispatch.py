@@ -1,0 +1,273 @@
+"""Running handlers: from a claim that waits for a slot to the result in the outbox."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import logging
+from collections.abc import Callable
+from types import CodeType
+from typing import Any, Final
+
+from goncordia.clock import Clock
+from goncordia.driver import NO_TIMEOUT, Claim, Finish, Mark
+from goncordia.engine.claims import Claims
+from goncordia.engine.deadlines import Deadlines
+from goncordia.engine.events import JobFinished, JobOverdue, JobStarted, Observers
+from goncordia.engine.marks import Marks
+from goncordia.engine.outcome import Outcomes
+from goncordia.engine.run import Cause, Run, RunState
+from goncordia.engine.session import Session
+from goncordia.engine.signal import Signal
+from goncordia.engine.workers import Worker
+from goncordia.errors import StaleClaimError
+from goncordia.job import Job, JobHooks, current_job_var
+
+__all__ = ["Dispatcher"]
+
+logger = logging.getLogger("goncordia.engine")
+
+_OVERDUE_AFTER: Final = 1.0
+"""Seconds after an interrupt at which a handler that goes on is reported."""
+
+
+class Dispatcher:
+    """Starts runs while there are slots, interrupts them, and turns their ends into finishes.
+
+    Args:
+        claims: the pool's.
+        session: asked before each start.
+        outcomes: decides what becomes of a job.
+        marks: where a last attempt is marked; None: the driver has no marks.
+        clock: the pool's.
+        hooks: what jobs reach through.
+        concurrency: slots.
+        observe: told of starts and ends.
+        on_error: told of each failed attempt.
+        confirm: sends the finish of a run that completed itself in a transaction.
+    """
+
+    def __init__(
+        self,
+        claims: Claims,
+        session: Session,
+        outcomes: Outcomes,
+        marks: Marks | None,
+        clock: Clock,
+        *,
+        hooks: JobHooks,
+        concurrency: int,
+        observe: Observers,
+        on_error: Callable[[Job[Any, Any], BaseException], object] | None,
+        confirm: Callable[[Run], None],
+    ) -> None:
+        self._claims = claims
+        self._session = session
+        self._outcomes = outcomes
+        self._marks = marks
+        self._clock = clock
+        self._hooks = hooks
+        self._concurrency = concurrency
+        self._observe = observe
+        self._on_error = on_error
+        self._confirm = confirm
+        self._good = Signal(clock)
+        self._context = contextvars.copy_context()
+        self.deadlines = Deadlines(claims, clock, self._due)
+        self.stopping = False
+
+    @classmethod
+    def run_code(cls) -> CodeType:
+        """The code of the frames that hold a run in their local ``run``."""
+        return cls._run.__code__
+
+    # ---------------------------------------------------------------- starting
+
+    def start_pending(self) -> None:
+        """Start what waits, as far as there are slots."""
+        claims = self._claims
+        pending, running = claims.pending, claims.running
+        if self.stopping or not pending:
+            return
+        create_task = asyncio.get_running_loop().create_task
+        while pending and len(running) < self._concurrency:
+            run = pending.popleft()
+            claims.started(run)
+            # Not the context of here: this may be the end of another job's run.
+            run.task = create_task(self._run(run), context=self._context.copy())
+
+    def session_is_good(self) -> None:
+        """A beat was answered, or a session was opened: go on with what waited for it."""
+        self._good.set_all()
+        self.start_pending()
+
+    async def _run(self, run: Run) -> None:
+        """The task of one run. Its local name ``run`` is read by the watcher of the loop."""
+        run.begun = True
+        worker = run.worker
+        assert worker is not None  # noqa: S101  # claims without a worker are never started
+        finish: Finish | None
+        error: BaseException | None = None
+        called = False
+        try:
+            if run.cause is None and (
+                (self._marks is not None and self._outcomes.is_last(run.row, worker.spec))
+                or not self._session.good()
+            ):
+                await self._await_leave(run)
+            if run.cause is None and not self.stopping:
+                self._prepare(run, worker)
+                called = True
+                result = await worker.handler(run.job)
+                output = None if result is None else worker.spec.encode_output(result)
+                finish = Finish(run.claim, "complete", output=output)
+            else:
+                finish = Finish(run.claim, "release")
+            if run.cause is Cause.LOST:
+                finish = None
+        except asyncio.CancelledError as cancelled:
+            error = cancelled
+            if run.cause is None:  # the handler's own affair: what it awaited was cancelled
+                finish = self._outcomes.failed(run, cancelled)
+            else:
+                finish = self._outcomes.interrupted(run, cancelled)
+        except Exception as raised:  # noqa: BLE001  # whatever a handler raises ends its attempt
+            error = raised
+            if not called:
+                finish = self._outcomes.undecodable(run, raised)
+            elif run.cause is None:
+                finish = self._outcomes.raised(run, raised)
+            else:
+                finish = self._outcomes.interrupted(run, raised)
+        except BaseException as fatal:
+            # SystemExit and KeyboardInterrupt end the loop; the job is retried elsewhere.
+            self._ended(run, self._outcomes.failed(run, fatal), fatal)
+            raise
+        self._ended(run, finish, error if called else None)
+
+    async def _await_leave(self, run: Run) -> None:
+        """Wait until the run may start: it is marked if it must be, and the lease is good."""
+        await self._until_good(run)
+        if (
+            run.cause is None
+            and self._marks is not None
+            and run.worker is not None
+            and self._outcomes.is_last(run.row, run.worker.spec)
+        ):
+            outcome = await self._marks.put(Mark(run.claim, started=True))
+            if outcome.status != "DONE":
+                run.cause = Cause.LOST
+            await self._until_good(run)
+
+    async def _until_good(self, run: Run) -> None:
+        while run.cause is None and not self._session.good():
+            await self._good.wait()
+
+    def _prepare(self, run: Run, worker: Worker) -> None:
+        run.job = job = Job(run.row, worker.spec, self._hooks, run)
+        current_job_var.set(job)
+        run.started_at = now = self._clock.monotonic()
+        timeout = run.row.timeout
+        if timeout is None:
+            timeout = worker.spec.timeout
+        if timeout is not None and timeout != NO_TIMEOUT:
+            run.timeout = timeout
+            self.deadlines.watch(run, now + timeout)
+        if self._observe:
+            self._observe(JobStarted(run.row))
+
+    # ---------------------------------------------------------------- ending
+
+    def _ended(self, run: Run, finish: Finish | None, error: BaseException | None) -> None:
+        if self._observe:
+            seconds = self._clock.monotonic() - run.started_at if run.job is not None else 0.0
+            self._observe(JobFinished(run.row, finish.to if finish else None, seconds, error))
+        if error is not None and finish is not None and finish.error is not None:
+            self._tell_error(run, error)
+        if run.tx_completed and finish is not None:
+            self._claims.confirming(run)
+            self._confirm(run)
+        elif finish is None:
+            self._claims.dropped(run)
+        else:
+            self._claims.finished(run, finish)
+        self.start_pending()
+
+    def _tell_error(self, run: Run, error: BaseException) -> None:
+        if self._on_error is None:
+            return
+        try:
+            self._on_error(run.job, error)
+        except Exception:
+            logger.exception("the error handler failed")
+
+    # ---------------------------------------------------------------- interrupting
+
+    def interrupt(self, run: Run, cause: Cause) -> None:
+        """End a running handler for this cause, unless it is being ended for a higher one."""
+        if run.state is not RunState.RUNNING or (run.cause is not None and run.cause >= cause):
+            return
+        run.cause = cause
+        if run.begun and run.task is not None:
+            if run.job is not None:
+                run.job.note_cancelled()
+                self.deadlines.watch(run, self._clock.monotonic() + _OVERDUE_AFTER)
+            run.task.cancel()
+
+    def _due(self, run: Run) -> None:
+        if run.cause is None:
+            self.interrupt(run, Cause.TIMEOUT)
+        elif not run.overdue:
+            run.overdue = True
+            cause = run.cause.name.lower()
+            logger.warning(
+                "job %s (%s) was interrupted (%s) and goes on; it keeps its slot%s",
+                run.row.id,
+                run.row.kind,
+                cause,
+                ": a thread cannot be ended" if run.worker and run.worker.in_thread else "",
+            )
+            self._observe(JobOverdue(run.row, cause))
+
+    def cancel_requested(self, requested: tuple[Claim, ...]) -> None:
+        """Cancels of these claims were requested."""
+        for claim in requested:
+            run = self._claims.get(claim)
+            if run is None:
+                continue
+            if run.state is RunState.FETCHED:
+                self._claims.give_back(run, Finish(claim, "cancel"))
+            else:
+                self.interrupt(run, Cause.CANCELLED)
+
+    def session_lost(self, session: object) -> int:
+        """Drop what was fetched and interrupt what runs under the session; how many runs."""
+        interrupted = 0
+        for run in list(self._claims):
+            if run.claim.session != session:
+                continue
+            if run.state is RunState.FETCHED:
+                self._claims.dropped(run)
+            elif run.state is RunState.RUNNING:
+                self.interrupt(run, Cause.LOST)
+                interrupted += 1
+        self._good.set_all()
+        return interrupted
+
+    def give_back_pending(self) -> None:
+        """Shutdown: what has not started goes back, its attempt unused."""
+        for run in list(self._claims.pending):
+            self._claims.give_back(run, Finish(run.claim, "release"))
+
+    # ---------------------------------------------------------------- what jobs ask for
+
+    async def checkpoint(self, run: Run, value: bytes) -> None:
+        """Store a checkpoint.
+
+        Raises:
+            StaleClaimError: the run does not hold its job any more.
+        """
+        assert self._marks is not None  # noqa: S101  # the pool asks the capability first
+        outcome = await self._marks.put(Mark(run.claim, checkpoint=value))
+        if outcome.status != "DONE":
+            raise StaleClaimError(f"job {run.row.id}: this run does not hold it any more")

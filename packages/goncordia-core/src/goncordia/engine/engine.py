@@ -1,0 +1,354 @@
+"""The engine of one pool: its parts, put together, started and stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Final
+from uuid import UUID
+
+from goncordia.clock import Clock
+from goncordia.driver import After, AnyDriver, FetchResult, Finish, JobRow, Wake
+from goncordia.engine.calls import Calls
+from goncordia.engine.claims import Claims
+from goncordia.engine.confirm import Confirmer
+from goncordia.engine.dispatch import Dispatcher
+from goncordia.engine.events import JobGivenBack, Observers
+from goncordia.engine.heart import LoopHeart
+from goncordia.engine.heart_thread import HeartThread
+from goncordia.engine.lanes import Lanes
+from goncordia.engine.marks import Marks
+from goncordia.engine.outcome import UNKNOWN_KIND_DELAY, Outcomes
+from goncordia.engine.reconcile import Reconciler
+from goncordia.engine.rescue import Rescuer
+from goncordia.engine.run import Cause, Run
+from goncordia.engine.session import Session
+from goncordia.engine.settings import Settings
+from goncordia.engine.shape import Shape
+from goncordia.engine.signal import Signal
+from goncordia.engine.threads import Threads
+from goncordia.engine.workers import Worker
+from goncordia.job import JobHooks
+from goncordia.registry import WorkerSpec
+
+__all__ = ["Engine"]
+
+logger = logging.getLogger("goncordia.engine")
+
+_INTERRUPT_GRACE: Final = 5.0
+"""Seconds for which a shutdown waits for handlers that it interrupted."""
+
+_CALL_BOUND_SHARE: Final = 0.5
+"""A call of the driver is given up after this share of the lease."""
+
+_BEAT_BOUND_SHARE: Final = 1 / 6
+"""The same for a beat: several must fit into a lease."""
+
+
+class Engine:
+    """Fetches, runs and finishes jobs under one session after another.
+
+    Args:
+        driver: open and verified.
+        specs: the workers, by kind.
+        settings: the pool's.
+        clock: the pool's.
+        rng: for jitter.
+        ids_rng: for session ids in a repeatable run; None: the system's randomness.
+        hooks: what jobs reach through.
+    """
+
+    def __init__(
+        self,
+        driver: AnyDriver,
+        specs: Mapping[str, WorkerSpec],
+        settings: Settings,
+        clock: Clock,
+        rng: random.Random,
+        ids_rng: random.Random | None,
+        hooks: JobHooks,
+    ) -> None:
+        self._driver = driver
+        self._settings = settings
+        self._clock = clock
+        executor = driver.executor()
+        capabilities = executor.capabilities
+        self.observe = observe = Observers(settings.observers)
+        self._ready = ready = Signal(clock)
+        self._changed = changed = Signal(clock)
+        calls = Calls(clock, rng, bound=settings.lease * _CALL_BOUND_SHARE)
+        self._threads = Threads(f"goncordia-{settings.worker_id}")
+        self._workers = {
+            kind: Worker(spec, settings.middleware, self._threads) for kind, spec in specs.items()
+        }
+        self.claims = claims = Claims(ready, changed)
+        self.session = session = Session(
+            executor,
+            calls,
+            clock,
+            ids_rng,
+            worker_id=settings.worker_id,
+            lease=settings.lease,
+            observe=observe,
+        )
+        outcomes = Outcomes(
+            clock,
+            rng,
+            worker_id=settings.worker_id,
+            max_attempts=settings.max_attempts,
+            retry_policy=settings.retry_policy,
+            marks=capabilities.marks,
+        )
+        self._outcomes = outcomes
+        self._marks = Marks(executor, calls)
+        self._confirmer = Confirmer(executor, calls, claims, outcomes, ready)
+        self.dispatcher = Dispatcher(
+            claims,
+            session,
+            outcomes,
+            self._marks if capabilities.marks else None,
+            clock,
+            hooks=hooks,
+            concurrency=settings.concurrency,
+            observe=observe,
+            on_error=settings.error_handler,
+            confirm=self._confirmer.confirm,
+        )
+        self._shape = Shape(
+            claims,
+            queues=settings.queues,
+            queue_limits=settings.queue_limits,
+            kind_limits=settings.kind_limits,
+            kinds=specs,
+            fetch_kinds=capabilities.fetch_kinds,
+        )
+        self._reconciler = Reconciler(executor, calls, claims, session, clock, self._is_fetching)
+        self.lanes = Lanes(
+            executor,
+            calls,
+            claims,
+            session,
+            self._shape,
+            clock,
+            rng,
+            ready,
+            concurrency=settings.concurrency,
+            max_pending=settings.max_pending if capabilities.marks else 0,
+            poll_interval=settings.poll_interval,
+            take=self._take,
+            refuse=self._refuse,
+            unknown=self._reconciler.look,
+        )
+        self.rescuer = Rescuer(
+            executor,
+            calls,
+            session,
+            outcomes,
+            self._workers,
+            clock,
+            rng,
+            interval=settings.rescue_interval,
+            observe=observe,
+        )
+        self._loop_heart = LoopHeart(
+            executor,
+            session,
+            Calls(clock, rng, bound=settings.lease * _BEAT_BOUND_SHARE),
+            clock,
+            interval=settings.heartbeat_interval,
+        )
+        self._heart_thread: HeartThread | None = None
+        self._listener = driver.listener()
+        session.on_open = self.lanes.look
+        session.on_good = self._good
+        session.on_lost = self.dispatcher.session_lost
+        session.on_cancels = self.dispatcher.cancel_requested
+        self._background: set[asyncio.Task[None]] = set()
+        self._lane_tasks: list[asyncio.Task[None]] = []
+        self._stopping = False
+
+    # ---------------------------------------------------------------- life
+
+    async def start(self) -> None:
+        """Open a session and start working."""
+        await self.session.open()
+        loops: list[Callable[[], Coroutine[Any, Any, None]]] = [
+            self.dispatcher.deadlines.run,
+            self.rescuer.run,
+            self._reconciler.run,
+        ]
+        if not self._start_heart_thread():
+            loops.append(self._loop_heart.run)
+        if self._listener is not None:
+            loops.append(self._listen)
+        if self._settings.interrupt_on_lapse:
+            loops.append(self._watch_lapse)
+        for run in loops:
+            self._spawn(run())
+        create_task = asyncio.get_running_loop().create_task
+        self._lane_tasks = [create_task(self.lanes.run()) for _ in range(self._settings.lanes)]
+
+    async def stop(self) -> None:
+        """Stop in order: nothing new, what has not started back, what runs to its end or its limit.
+
+        The session beats until the last result is answered, and is closed then. If a handler goes
+        on in spite of all, the session is left to its lease, so that nobody runs that job
+        meanwhile.
+        """
+        self._stopping = self.lanes.stopping = self.dispatcher.stopping = True
+        self.dispatcher.give_back_pending()
+        self._ready.set_all()
+        if not await self._settle(self._settings.shutdown_timeout):
+            for run in list(self.claims.running.values()):
+                self.dispatcher.interrupt(run, Cause.SHUTDOWN)
+            await self._settle(_INTERRUPT_GRACE)
+        stubborn = list(self.claims.running.values())
+        for run in stubborn:
+            logger.error(
+                "job %s (%s) goes on after the shutdown; its session is left to its lease",
+                run.row.id,
+                run.row.kind,
+            )
+            self.claims.dropped(run)
+        await asyncio.gather(*self._lane_tasks)
+        if self._heart_thread is not None:
+            await self._heart_thread.stop()
+        await self._end_background()
+        if not stubborn:
+            await self.session.close()
+        self._threads.close()
+        if self._listener is not None:
+            await self._listener.aclose()
+
+    async def wait_for_change(self, seconds: float) -> None:
+        """Wait until a claim was answered, at most so long."""
+        await self._changed.wait(seconds)
+
+    def _spawn(self, run: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(run)
+        self._background.add(task)
+        task.add_done_callback(self._background_ended)
+
+    def _background_ended(self, task: asyncio.Task[None]) -> None:
+        self._background.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.error("a part of the engine failed; this is a bug", exc_info=error)
+
+    async def _end_background(self) -> None:
+        await self._marks.stop()
+        await self._confirmer.stop()
+        tasks = list(self._background)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _settle(self, seconds: float) -> bool:
+        """Wait until nothing runs, for so long; whether that is so."""
+        until = self._clock.monotonic() + seconds
+        while self.claims.running:
+            left = until - self._clock.monotonic()
+            if left <= 0:
+                return False
+            await self._changed.wait(left)
+        return True
+
+    def _start_heart_thread(self) -> bool:
+        """Beat from a thread, if the driver can and time is the system's."""
+        if self._driver.clock_given or not self._has_heartbeater():
+            return False
+        self._heart_thread = HeartThread(
+            self._driver.heartbeater,
+            self.session,
+            self._clock,
+            interval=self._settings.heartbeat_interval,
+            stall_limit=self._settings.stall_limit,
+            observe=self.observe,
+            runs_in=Dispatcher.run_code(),
+        )
+        self._heart_thread.start()
+        return True
+
+    def _has_heartbeater(self) -> bool:
+        heartbeater = self._driver.heartbeater()
+        if heartbeater is None:
+            logger.info("driver %s has no heartbeater: beating on the loop", self._driver.name)
+            return False
+        heartbeater.close()
+        return True
+
+    # ---------------------------------------------------------------- what the parts tell
+
+    def _good(self) -> None:
+        self._ready.set_all()
+        self.dispatcher.session_is_good()
+
+    def _is_fetching(self, session: UUID, fetch_no: int) -> bool:
+        return (session, fetch_no) in self.lanes.in_flight
+
+    def _take(self, session: UUID, result: FetchResult) -> None:
+        """A fetch was answered."""
+        if result.lost:
+            self._spawn(self.session.lost(session))
+        if session != self.session.id or not self.session.is_open:
+            return  # ended meanwhile: rescuers see to these jobs
+        for row in result.jobs:
+            self._take_row(row)
+        self.dispatcher.start_pending()
+
+    def _take_row(self, row: JobRow) -> None:
+        claim = row.claim
+        assert claim is not None  # noqa: S101  # a fetched job is claimed
+        worker = self._workers.get(row.kind)
+        run = Run(row, claim, worker)
+        if worker is None:
+            self._give_back(run, "unknown kind", UNKNOWN_KIND_DELAY)
+        elif row.payload_version > worker.spec.payload_version:
+            self._give_back(run, "newer payload version", UNKNOWN_KIND_DELAY)
+        elif row.content != "json":
+            self._give_back(run, f"unknown codec {row.content!r}", UNKNOWN_KIND_DELAY)
+        elif self._shape.kind_is_full(row.kind):
+            self._give_back(run, "kind at its limit", self._settings.poll_interval)
+        elif self._stopping:
+            self.claims.give_back(run, Finish(claim, "release"))
+        else:
+            self.claims.fetched(run)
+
+    def _give_back(self, run: Run, reason: str, delay: float) -> None:
+        logger.info("job %s (%s) given back: %s", run.row.id, run.row.kind, reason)
+        self.observe(JobGivenBack(run.row, reason))
+        self.claims.give_back(run, Finish(run.claim, "release", After(delay)))
+
+    def _refuse(self, run: Run, refusal: Exception) -> Finish | None:
+        """A result that cannot be stored becomes a failure that says so; once."""
+        if run.finish is None or run.finish.error is not None or run.worker is None:
+            return None
+        return self._outcomes.failed(run, refusal)
+
+    # ---------------------------------------------------------------- hints from outside
+
+    async def _listen(self) -> None:
+        assert self._listener is not None  # noqa: S101  # only started where there is one
+        async for wake in self._listener.wakes():
+            self._woken(wake)
+
+    def _woken(self, wake: Wake) -> None:
+        if wake.what in ("cancel", "gap"):
+            if self._heart_thread is not None:
+                self._heart_thread.beat_now()
+            else:
+                self._loop_heart.beat_now()
+        if wake.what != "cancel" and (wake.queue is None or wake.queue in self._settings.queues):
+            self.lanes.look(wake.due_in or 0.0)
+
+    async def _watch_lapse(self) -> None:
+        """Interrupt what runs when no beat was answered for a lease."""
+        while True:
+            left = self.session.good_until - self._clock.monotonic()
+            if left > 0:
+                await self._clock.sleep(left)
+                continue
+            for run in list(self.claims.running.values()):
+                self.dispatcher.interrupt(run, Cause.LAPSED)
+            await self._clock.sleep(self._settings.heartbeat_interval)

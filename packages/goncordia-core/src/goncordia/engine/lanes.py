@@ -1,0 +1,270 @@
+"""The lanes: each sends what has finished, and fetches into all free room, in one exchange.
+
+There is no threshold and no timer between a result and its sending. When little happens a result
+goes at once; under load, what finishes while a lane is under way is the next batch.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Final
+from uuid import UUID
+
+from goncordia.clock import Clock
+from goncordia.driver import After, BaseExecutor, FetchRequest, FetchResult, Finish, Outcome
+from goncordia.engine.calls import Calls
+from goncordia.engine.claims import Claims
+from goncordia.engine.run import Run, RunState
+from goncordia.engine.session import Session
+from goncordia.engine.shape import Shape
+from goncordia.engine.signal import Signal
+from goncordia.errors import DriverError
+
+__all__ = ["Lanes"]
+
+logger = logging.getLogger("goncordia.engine")
+
+_MORE_PAUSE: Final = 0.02
+"""Seconds, at most, before looking again where there may be more and this time was nothing."""
+
+_RATE_WINDOW: Final = 0.1
+"""Seconds whose finishes say how many claims may wait for a slot."""
+
+
+class Lanes:
+    """The exchange loops of a pool.
+
+    Args:
+        executor: the driver's.
+        calls: how to call it.
+        claims: the pool's.
+        session: under which jobs are claimed.
+        shape: what to ask for.
+        clock: the pool's.
+        rng: for the jitter of polls.
+        ready: set when there is something to send, or room.
+        concurrency: slots.
+        max_pending: claims that may wait for a slot; None: adapts.
+        poll_interval: seconds between looks at an empty queue.
+        take: given each fetch's result, and the session that it was for.
+        refuse: given a result that the driver refused; says what to send instead.
+        unknown: told of a fetch whose outcome is not known, to look what it claimed.
+    """
+
+    def __init__(
+        self,
+        executor: BaseExecutor,
+        calls: Calls,
+        claims: Claims,
+        session: Session,
+        shape: Shape,
+        clock: Clock,
+        rng: random.Random,
+        ready: Signal,
+        *,
+        concurrency: int,
+        max_pending: int | None,
+        poll_interval: float,
+        take: Callable[[UUID, FetchResult], None],
+        refuse: Callable[[Run, Exception], Finish | None],
+        unknown: Callable[[UUID, int], None],
+    ) -> None:
+        self._executor = executor
+        self._calls = calls
+        self._claims = claims
+        self._session = session
+        self._shape = shape
+        self._clock = clock
+        self._rng = rng
+        self._ready = ready
+        self._concurrency = concurrency
+        self._max_pending = max_pending
+        self._poll_interval = poll_interval
+        self._take = take
+        self._refuse = refuse
+        self._unknown = unknown
+        self._max_batch = executor.capabilities.max_batch
+        self._look_at = float("-inf")
+        self._reserved = 0
+        self._recent: deque[tuple[float, int]] = deque()
+        self._recent_count = 0
+        self.in_flight: set[tuple[UUID, int]] = set()
+        self.busy = 0
+        self.stopping = False
+        self.next_due_at = float("inf")
+
+    def look(self, in_seconds: float = 0.0) -> None:
+        """Fetch again by then: jobs may be due."""
+        at = self._clock.monotonic() + in_seconds
+        if at < self._look_at:
+            self._look_at = at
+            self._ready.set()
+
+    async def run(self) -> None:
+        """One lane, until the pool stops and nothing is left to send."""
+        backoff = self._calls.backoff()
+        while True:
+            runs = self._claims.take(self._max_batch)
+            request = self._request(bool(runs))
+            if not runs and request is None:
+                if self.stopping and not self._claims and not self.busy:
+                    self._ready.set()  # the other lanes may go as well
+                    return
+                await self._ready.wait(self._nap())
+                continue
+            if self._claims.unsent:
+                self._ready.set()  # more than one batch: another lane may take it
+            self.busy += 1
+            try:
+                await self._exchange(runs, request)
+                backoff.reset()
+            except Exception as error:  # noqa: BLE001  # whatever it was: the lane goes on
+                await self._after_failure(runs, request, error)
+                await backoff.pause(error, "exchanging results for jobs")
+            finally:
+                self.busy -= 1
+
+    # ---------------------------------------------------------------- what to ask for
+
+    def _request(self, sending: bool) -> FetchRequest | None:
+        """A fetch into all free room, if it is time for one."""
+        if self.stopping or not self._session.good():
+            return None
+        now = self._clock.monotonic()
+        if now < self._look_at and not sending:
+            return None
+        room = self._room(now)
+        if room <= 0:
+            return None
+        queues = self._shape.queues(room)
+        if not queues:
+            return None
+        number = self._session.next_fetch_no()
+        # The other lanes need not look at the same queues, unless this one takes long.
+        self._look_at = now + self._poll_interval
+        return FetchRequest(self._session.id, number, room, queues, self._session.worker_id)
+
+    def _room(self, now: float) -> int:
+        waiting = self._max_pending
+        if waiting is None:
+            recent = self._recent
+            while recent and recent[0][0] < now - _RATE_WINDOW:
+                self._recent_count -= recent.popleft()[1]
+            waiting = self._recent_count if self._executor.capabilities.marks else 0
+        free = self._concurrency + waiting - self._claims.active - self._reserved
+        return min(free, self._max_batch)
+
+    def _nap(self) -> float | None:
+        """Seconds until it is time to look; None: first something must happen, which wakes us."""
+        now = self._clock.monotonic()
+        if self.stopping or not self._session.good():
+            return None
+        if not self._shape.queues(self._room(now)):
+            return None
+        return max(0.0, self._look_at - now)
+
+    # ---------------------------------------------------------------- one exchange
+
+    async def _exchange(self, runs: Sequence[Run], request: FetchRequest | None) -> None:
+        finishes = [run.finish for run in runs if run.finish is not None]
+        if request is None:
+            outcomes, _ = await self._calls.once(self._executor.exchange(finishes, None))
+            self._settle(runs, outcomes)
+            return
+        key = (request.session, request.fetch_no)
+        self._reserve(request)
+        self.in_flight.add(key)
+        try:
+            outcomes, result = await self._calls.once(self._executor.exchange(finishes, request))
+        finally:
+            self.in_flight.discard(key)
+            self._reserve(request, -1)
+        freed = self._settle(runs, outcomes)
+        if result is None:
+            raise DriverError("the driver answered a fetch with nothing")
+        self._plan(request, result, freed=freed)
+        self._take(request.session, result)
+
+    def _reserve(self, request: FetchRequest, sign: int = 1) -> None:
+        self._reserved += sign * request.limit
+        self._shape.reserve(request.queues, sign)
+
+    def _settle(self, runs: Sequence[Run], outcomes: Sequence[Outcome]) -> bool:
+        """Note the answers; whether something that may let a job go was freed."""
+        freed = False
+        for run, outcome in zip(runs, outcomes, strict=True):
+            if outcome.status == "STALE":
+                logger.warning(
+                    "job %s (%s): the claim was taken back before its result came",
+                    run.row.id,
+                    run.row.kind,
+                )
+            freed = freed or run.row.group is not None
+            finish = run.finish
+            # This fetch need not have seen the job that its own exchange put back.
+            if finish is not None and isinstance(finish.when, After):
+                self.look(finish.when.seconds)
+            self._claims.answered(run)
+        if runs:
+            now = self._clock.monotonic()
+            self._recent.append((now, len(runs)))
+            self._recent_count += len(runs)
+        return freed
+
+    def _plan(self, request: FetchRequest, result: FetchResult, *, freed: bool) -> None:
+        """When to look next."""
+        now = self._clock.monotonic()
+        self.next_due_at = float("inf") if result.next_due_in is None else now + result.next_due_in
+        if result.lost:
+            return
+        if len(result.jobs) >= request.limit or freed:
+            self.look()
+        elif result.more:
+            self.look(0.0 if result.jobs else _MORE_PAUSE * self._rng.random())
+        nap = self._poll_interval * self._rng.uniform(0.75, 1.25)
+        due = result.next_due_in
+        self.look(nap if due is None else min(nap, due))
+
+    # ---------------------------------------------------------------- when it went wrong
+
+    async def _after_failure(
+        self, runs: Sequence[Run], request: FetchRequest | None, error: Exception
+    ) -> None:
+        """Repeat the finishes until they are answered, never the fetch."""
+        unsettled = [run for run in runs if run.state is RunState.SENDING]
+        if unsettled:
+            await self._send_alone(unsettled, error)
+        if request is not None:
+            applied = not (isinstance(error, DriverError) and error.outcome == "not_applied")
+            if applied:
+                self._unknown(request.session, request.fetch_no)
+            self.look(self._poll_interval)
+
+    async def _send_alone(self, runs: Sequence[Run], error: Exception | None = None) -> None:
+        finishes = [run.finish for run in runs if run.finish is not None]
+        try:
+            outcomes = await self._calls.until_answered(
+                lambda: self._executor.finish_many(finishes), "sending results"
+            )
+        except Exception as refusal:  # noqa: BLE001  # refused for good: find out which of them
+            if len(runs) > 1:
+                middle = len(runs) // 2
+                await self._send_alone(runs[:middle])
+                await self._send_alone(runs[middle:])
+                return
+            self._give_up(runs[0], refusal)
+            return
+        self._settle(runs, outcomes)
+
+    def _give_up(self, run: Run, refusal: Exception) -> None:
+        logger.error(
+            "job %s (%s): its result cannot be stored: %s", run.row.id, run.row.kind, refusal
+        )
+        instead = self._refuse(run, refusal)
+        if instead is None:
+            self._claims.answered(run)
+        else:
+            self._claims.replaced(run, instead)

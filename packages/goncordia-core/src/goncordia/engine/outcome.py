@@ -1,0 +1,164 @@
+"""What becomes of a job: from what a handler returned or raised to the finish that is sent."""
+
+from __future__ import annotations
+
+import logging
+import random
+from typing import Final
+
+from goncordia.clock import Clock
+from goncordia.directives import Cancel, Directive, Discard, RetryAfter, RetryAt, Snooze
+from goncordia.driver import After, At, AttemptError, Finish, JobRow, When
+from goncordia.engine.failures import attempt_error
+from goncordia.engine.run import Cause, Run
+from goncordia.errors import GoncordiaError
+from goncordia.registry import WorkerSpec
+from goncordia.retry import DEFAULT_RETRY, RetryPolicy
+
+__all__ = [
+    "JobTimeoutError",
+    "LeaseLapsedError",
+    "Outcomes",
+    "TransactionNotCommittedError",
+    "WorkerLostError",
+]
+
+logger = logging.getLogger("goncordia.engine")
+
+UNKNOWN_KIND_DELAY: Final = 5.0
+"""Seconds for which a job goes back that this pool has no worker for."""
+
+
+class JobTimeoutError(GoncordiaError, TimeoutError):
+    """The attempt ran longer than its ``timeout``."""
+
+
+class WorkerLostError(GoncordiaError):
+    """The pool that ran the job ended without it, or lost contact for a whole lease."""
+
+
+class LeaseLapsedError(GoncordiaError):
+    """The pool lost contact for a whole lease, and interrupts its runs then."""
+
+
+class TransactionNotCommittedError(GoncordiaError):
+    """The job was completed in a transaction that did not commit."""
+
+
+class Outcomes:
+    """Decides, for one pool.
+
+    Args:
+        clock: for the time of an error.
+        rng: for the jitter of retries.
+        worker_id: the pool's name, kept with errors.
+        max_attempts: where neither the job nor its worker says.
+        retry_policy: where the worker has none.
+        marks: whether the driver knows which claims were started.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        rng: random.Random,
+        *,
+        worker_id: str,
+        max_attempts: int,
+        retry_policy: RetryPolicy,
+        marks: bool,
+    ) -> None:
+        self._clock = clock
+        self._rng = rng
+        self._worker_id = worker_id
+        self._max_attempts = max_attempts
+        self._retry_policy = retry_policy
+        self._marks = marks
+
+    def is_last(self, row: JobRow, spec: WorkerSpec | None) -> bool:
+        """Whether a failure of this attempt is the job's last."""
+        limit = row.max_attempts
+        if limit is None:
+            limit = spec.max_attempts if spec is not None else None
+        return row.attempt >= (self._max_attempts if limit is None else limit)
+
+    def raised(self, run: Run, error: BaseException) -> Finish:
+        """The handler raised."""
+        match error:
+            case Snooze():
+                return Finish(run.claim, "snooze", After(error.delay))
+            case Cancel():
+                return Finish(run.claim, "cancel")
+            case Discard():
+                return Finish(run.claim, "discard", error=self._error(run, error))
+            case RetryAfter():
+                return self._failed(run, error, After(error.delay))
+            case RetryAt():
+                return self._failed(run, error, At(error.when))
+            case _:
+                return self.failed(run, error)
+
+    def undecodable(self, run: Run, error: BaseException) -> Finish:
+        """The args of a known version do not decode: no attempt will change that."""
+        return Finish(run.claim, "discard", error=self._error(run, error))
+
+    def interrupted(self, run: Run, error: BaseException) -> Finish | None:
+        """The run was interrupted, and the handler did not return. None: send nothing."""
+        if isinstance(error, Directive) and run.cause is not Cause.LOST:
+            return self.raised(run, error)
+        match run.cause:
+            case Cause.LOST:
+                return None
+            case Cause.CANCELLED:
+                return Finish(run.claim, "cancel")
+            case Cause.SHUTDOWN:
+                return Finish(run.claim, "release")
+            case Cause.LAPSED:
+                lapsed = LeaseLapsedError("no beat was answered for a whole lease")
+                return self.failed(run, lapsed.with_traceback(error.__traceback__))
+            case _:
+                timeout = JobTimeoutError(f"timed out after {run.timeout:g} s")
+                return self.failed(run, timeout.with_traceback(error.__traceback__))
+
+    def failed(self, run: Run, error: BaseException) -> Finish:
+        """The attempt failed: again by the retry policy, or it was the last."""
+        spec = run.worker.spec if run.worker is not None else None
+        if self.is_last(run.row, spec):
+            return Finish(run.claim, "discard", error=self._error(run, error))
+        delay = self._delay(run.row.attempt, spec, error)
+        if delay is None:
+            return Finish(run.claim, "discard", error=self._error(run, error))
+        return Finish(run.claim, "retry", After(delay), error=self._error(run, error))
+
+    def _failed(self, run: Run, error: BaseException, when: When) -> Finish:
+        spec = run.worker.spec if run.worker is not None else None
+        if self.is_last(run.row, spec):
+            return Finish(run.claim, "discard", error=self._error(run, error))
+        return Finish(run.claim, "retry", when, error=self._error(run, error))
+
+    def rescued(self, row: JobRow, spec: WorkerSpec | None) -> Finish:
+        """The session of a running job ended without it."""
+        assert row.claim is not None  # noqa: S101  # expire gives running jobs only
+        last = self.is_last(row, spec)
+        if last and self._marks and not row.started:
+            return Finish(row.claim, "release", rescue=True)
+        lost = WorkerLostError(f"its worker {row.worker_id or 'of unknown name'} is gone")
+        error = attempt_error(
+            lost, attempt=row.attempt, at=self._clock.now(), worker_id=row.worker_id or ""
+        )
+        delay = None if last else self._delay(row.attempt, spec, lost)
+        if delay is None:
+            return Finish(row.claim, "discard", error=error, rescue=True)
+        return Finish(row.claim, "retry", After(delay), error=error, rescue=True)
+
+    def _delay(self, attempt: int, spec: WorkerSpec | None, error: BaseException) -> float | None:
+        policy = spec.retry_policy if spec is not None else None
+        try:
+            return (policy or self._retry_policy).delay(attempt, error, self._rng)
+        except Exception:
+            logger.exception("a retry policy failed, the default one applies")
+            return DEFAULT_RETRY.delay(attempt, error, self._rng)
+
+    def _error(self, run: Run, error: BaseException) -> AttemptError:
+        return attempt_error(
+            error, attempt=run.row.attempt, at=self._clock.now(), worker_id=self._worker_id
+        )

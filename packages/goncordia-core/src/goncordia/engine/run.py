@@ -1,0 +1,88 @@
+"""One run of a job: a claim that this pool holds, from its fetch to the answer to its finish."""
+
+from __future__ import annotations
+
+import asyncio
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any
+
+from goncordia.driver import Claim, Finish, JobRow
+
+if TYPE_CHECKING:
+    from goncordia.engine.workers import Worker
+
+__all__ = ["Cause", "Run", "RunState"]
+
+
+class RunState(IntEnum):
+    """Where a claim is on its way through the pool."""
+
+    FETCHED = 1
+    RUNNING = 2
+    FINISHED = 3
+    SENDING = 4
+    GONE = 5
+
+
+class Cause(IntEnum):
+    """Why a run was interrupted; the higher one wins."""
+
+    SHUTDOWN = 1
+    TIMEOUT = 2
+    LAPSED = 3
+    CANCELLED = 4
+    LOST = 5
+
+
+class Run:
+    """A claim and what became of it.
+
+    Attributes:
+        row: the job as it was fetched.
+        claim: its claim.
+        worker: what runs it; None for a claim that is only given back.
+        state: where it is.
+        cause: why it was interrupted, if it was.
+        begun: its task has taken its first step.
+        timeout: seconds; None: none.
+        deadline: when to look at it next, on the monotonic clock; None: never.
+        overdue: it was interrupted and reported as going on.
+        tx_completed: it was finished inside a transaction of the worker's.
+        started_at: on the monotonic clock.
+        task: runs the handler.
+        job: what the handler sees.
+        finish: what is to be sent.
+    """
+
+    __slots__ = (
+        "begun",
+        "cause",
+        "claim",
+        "deadline",
+        "finish",
+        "job",
+        "overdue",
+        "row",
+        "started_at",
+        "state",
+        "task",
+        "timeout",
+        "tx_completed",
+        "worker",
+    )
+
+    def __init__(self, row: JobRow, claim: Claim, worker: Worker | None) -> None:
+        self.row = row
+        self.claim = claim
+        self.worker = worker
+        self.state = RunState.FETCHED
+        self.cause: Cause | None = None
+        self.begun = False
+        self.timeout: float | None = None
+        self.deadline: float | None = None
+        self.overdue = False
+        self.tx_completed = False
+        self.started_at = 0.0
+        self.task: asyncio.Task[None] | None = None
+        self.job: Any = None  # a Job of any args
+        self.finish: Finish | None = None

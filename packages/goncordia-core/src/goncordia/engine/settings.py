@@ -1,0 +1,173 @@
+"""The settings of a pool, checked when it is constructed."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from goncordia._check import Duration, flag, instance, known, mapping, name, names, seconds, whole
+from goncordia.engine.events import Observer
+from goncordia.errors import ConfigurationError
+from goncordia.ids import new_session_id
+from goncordia.job import Job
+from goncordia.registry import Middleware
+from goncordia.retry import RetryPolicy, RetryRule, as_policy
+
+__all__ = ["KindPolicy", "QueuePolicy", "Settings"]
+
+_STALL_LEASES: Final = 10
+_MAX_CONCURRENCY: Final = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class QueuePolicy:
+    """What a pool keeps to for one of its queues.
+
+    Attributes:
+        concurrency: at most so many of the queue's jobs run in the pool at once; None: no limit
+            of its own.
+    """
+
+    concurrency: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KindPolicy:
+    """What a pool keeps to for one kind of job.
+
+    Attributes:
+        concurrency: at most so many jobs of the kind run in the pool at once; None: no limit of
+            its own.
+    """
+
+    concurrency: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The checked settings; see :class:`goncordia.WorkerPool` for what each means."""
+
+    queues: tuple[str, ...]
+    concurrency: int
+    max_pending: int | None
+    poll_interval: float
+    retry_policy: RetryPolicy
+    max_attempts: int
+    shutdown_timeout: float
+    lease: float
+    heartbeat_interval: float
+    rescue_interval: float
+    stall_limit: float
+    interrupt_on_lapse: bool
+    middleware: tuple[Middleware, ...]
+    observers: tuple[Observer, ...]
+    error_handler: Callable[[Job[Any, Any], BaseException], object] | None
+    worker_id: str
+    queue_limits: Mapping[str, int]
+    kind_limits: Mapping[str, int]
+    lanes: int
+
+    @classmethod
+    def checked(
+        cls,
+        *,
+        queues: Sequence[str],
+        concurrency: int,
+        max_pending: int | None,
+        poll_interval: Duration,
+        retry_policy: RetryRule,
+        max_attempts: int,
+        shutdown_timeout: Duration,
+        lease: Duration,
+        heartbeat_interval: Duration,
+        rescue_interval: Duration,
+        stall_limit: Duration | None,
+        interrupt_on_lapse: bool,
+        middleware: Sequence[Middleware],
+        observer: Observer | Sequence[Observer] | None,
+        error_handler: Callable[[Job[Any, Any], BaseException], object] | None,
+        worker_id: str | None,
+        queue_policies: Mapping[str, QueuePolicy] | None,
+        kind_policies: Mapping[str, KindPolicy] | None,
+        lanes: int,
+        kinds: Iterable[str],
+    ) -> Settings:
+        """Check every setting.
+
+        Raises:
+            ConfigurationError: it names the setting, its value and what would be right.
+        """
+        if isinstance(queues, Mapping):
+            raise ConfigurationError(
+                "queues: a mapping (weights between queues) is not supported yet; "
+                "give a sequence of names, the most urgent first"
+            )
+        checked_queues = names("queues", queues)
+        if not checked_queues:
+            raise ConfigurationError("queues: [] is empty; name at least one queue")
+        held = seconds("lease", lease)
+        beat = seconds("heartbeat_interval", heartbeat_interval)
+        if beat >= held / 2:
+            raise ConfigurationError(
+                f"heartbeat_interval: {beat:g} s is not below half the lease ({held:g} s)"
+            )
+        queue_limits = _limits("queue_policies", queue_policies, QueuePolicy)
+        known("queue_policies", queue_limits, checked_queues)
+        kind_limits = _limits("kind_policies", kind_policies, KindPolicy)
+        known("kind_policies", kind_limits, tuple(kinds))
+        return cls(
+            queues=checked_queues,
+            concurrency=whole("concurrency", concurrency, 1, _MAX_CONCURRENCY),
+            max_pending=None if max_pending is None else whole("max_pending", max_pending, 0),
+            poll_interval=seconds("poll_interval", poll_interval),
+            retry_policy=as_policy("retry_policy", retry_policy),
+            max_attempts=whole("max_attempts", max_attempts, 1),
+            shutdown_timeout=seconds("shutdown_timeout", shutdown_timeout, zero=True),
+            lease=held,
+            heartbeat_interval=beat,
+            rescue_interval=seconds("rescue_interval", rescue_interval),
+            stall_limit=(
+                _STALL_LEASES * held if stall_limit is None else seconds("stall_limit", stall_limit)
+            ),
+            interrupt_on_lapse=flag("interrupt_on_lapse", interrupt_on_lapse),
+            middleware=_functions("middleware", middleware),
+            observers=_functions("observer", observer),
+            error_handler=error_handler,
+            worker_id=_default_worker_id() if worker_id is None else name("worker_id", worker_id),
+            queue_limits=queue_limits,
+            kind_limits=kind_limits,
+            lanes=whole("lanes", lanes, 1, 64),
+        )
+
+
+def _default_worker_id() -> str:
+    """Host, process and a few random digits: unique enough to find the worker by."""
+    return f"{socket.gethostname()[:80]}-{os.getpid()}-{new_session_id().hex[:6]}"
+
+
+def _limits(
+    field: str, policies: object, cls: type[QueuePolicy] | type[KindPolicy]
+) -> dict[str, int]:
+    if policies is None:
+        return {}
+    right = f"a mapping of names to {cls.__name__}"
+    limits: dict[str, int] = {}
+    for key, policy in mapping(field, policies, right).items():
+        found = instance(f"{field}[{key!r}]", policy, cls, f"a {cls.__name__}")
+        if found.concurrency is not None:
+            limits[name(f"{field}: key", key)] = whole(
+                f"{field}[{key!r}].concurrency", found.concurrency, 1
+            )
+    return limits
+
+
+def _functions(field: str, given: Any) -> tuple[Any, ...]:
+    """One function, or a sequence of them."""
+    items = () if given is None else (given,) if callable(given) else tuple(given)
+    for index, item in enumerate(items):
+        if not callable(item):
+            raise ConfigurationError(f"{field}[{index}]: {item!r} is not a function")
+    return items

@@ -1,0 +1,94 @@
+"""The shape of a fetch: how much room there is, in all, by queue and by kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from goncordia.driver import QueueFetch
+from goncordia.engine.claims import Claims
+
+__all__ = ["Shape"]
+
+_ANY_NUMBER: Final = 2**31 - 1
+
+
+class Shape:
+    """Turns free room into the queues of a fetch request.
+
+    Args:
+        claims: what takes up room now.
+        queues: in strict precedence.
+        queue_limits: at most so many running jobs of these queues.
+        kind_limits: at most so many running jobs of these kinds.
+        kinds: the kinds that the registry knows.
+        fetch_kinds: whether the driver can be asked for kinds.
+    """
+
+    def __init__(
+        self,
+        claims: Claims,
+        *,
+        queues: Iterable[str],
+        queue_limits: Mapping[str, int],
+        kind_limits: Mapping[str, int],
+        kinds: Iterable[str],
+        fetch_kinds: bool,
+    ) -> None:
+        self._claims = claims
+        self._queues = tuple(queues)
+        self._queue_limits = queue_limits
+        self._kind_limits = kind_limits
+        self._fetch_kinds = fetch_kinds
+        self._all_kinds = dict.fromkeys(kinds, _ANY_NUMBER)
+        # Requests in flight may bring this many jobs of a queue or a kind.
+        self._asked_queues: dict[str, int] = dict.fromkeys(queue_limits, 0)
+        self._asked_kinds: dict[str, int] = dict.fromkeys(kind_limits, 0)
+
+    def queues(self, room: int) -> tuple[QueueFetch, ...]:
+        """What to ask for; empty: there is no room for anything."""
+        if room <= 0:
+            return ()
+        kinds = self._kinds(room)
+        if kinds is not None and not kinds:
+            return ()
+        asked = []
+        for name in self._queues:
+            limit = min(room, self._queue_room(name))
+            if limit > 0:
+                asked.append(QueueFetch(name, limit, kinds))
+        return tuple(asked)
+
+    def reserve(self, queues: tuple[QueueFetch, ...], sign: int = 1) -> None:
+        """Count a request in flight against the limits; ``sign=-1``: it was answered."""
+        for queue in queues:
+            if queue.name in self._asked_queues:
+                self._asked_queues[queue.name] += sign * queue.limit
+        if queues and queues[0].kinds is not None:
+            for kind in self._asked_kinds:
+                self._asked_kinds[kind] += sign * queues[0].kinds.get(kind, 0)
+
+    def kind_is_full(self, kind: str) -> bool:
+        """Whether a job of this kind that was just claimed is one too many."""
+        limit = self._kind_limits.get(kind)
+        return limit is not None and self._claims.active_by_kind[kind] >= limit
+
+    def _queue_room(self, name: str) -> int:
+        limit = self._queue_limits.get(name)
+        if limit is None:
+            return _ANY_NUMBER
+        return limit - self._claims.active_by_queue[name] - self._asked_queues[name]
+
+    def _kinds(self, room: int) -> Mapping[str, int] | None:
+        if not self._fetch_kinds:
+            return None
+        if not self._kind_limits:
+            return self._all_kinds
+        kinds = dict(self._all_kinds)
+        for kind, limit in self._kind_limits.items():
+            free = limit - self._claims.active_by_kind[kind] - self._asked_kinds[kind]
+            if free > 0:
+                kinds[kind] = min(free, room)
+            else:
+                kinds.pop(kind, None)
+        return kinds

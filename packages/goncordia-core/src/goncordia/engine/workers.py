@@ -1,0 +1,76 @@
+"""Workers as the engine calls them: one coroutine function per kind, whatever the user wrote."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, TypeAlias
+
+from goncordia.engine.threads import Threads
+from goncordia.job import Job, SyncJob, current_job_var
+from goncordia.registry import Middleware, WorkerSpec
+
+__all__ = ["Handler", "Worker"]
+
+Handler: TypeAlias = Callable[[Job[Any, Any]], Awaitable[object]]
+
+
+class Worker:
+    """One kind's worker in one pool.
+
+    Attributes:
+        spec: what was registered.
+        handler: runs a job, middleware and all.
+        in_thread: the handler itself runs in a thread, which cannot be interrupted.
+    """
+
+    __slots__ = ("handler", "in_thread", "spec")
+
+    def __init__(
+        self, spec: WorkerSpec, pool_middleware: tuple[Middleware, ...], threads: Threads
+    ) -> None:
+        self.spec = spec
+        self.in_thread = spec.execution == "thread"
+        innermost: Handler = (
+            partial(_call_in_thread, threads, spec.handler) if self.in_thread else spec.handler
+        )
+        self.handler = _wrapped(innermost, pool_middleware + spec.middleware)
+
+
+def _wrapped(handler: Handler, middleware: tuple[Middleware, ...]) -> Handler:
+    """The first middleware is the outermost."""
+    for layer in reversed(middleware):
+        handler = _layer(layer, handler)
+    return handler
+
+
+def _layer(layer: Middleware, inner: Handler) -> Handler:
+    async def call(job: Job[Any, Any]) -> object:
+        return await layer(job, inner)
+
+    return call
+
+
+async def _call_in_thread(
+    threads: Threads, function: Callable[[Any], object], job: Job[Any, Any]
+) -> object:
+    """Run a plain function in a thread, and wait for it whatever happens.
+
+    A cancellation cannot reach the thread: it is noted, the function may look at
+    ``job.cancelled``, and when it raises at last, the cancellation counts and not its error.
+    """
+    blocking = SyncJob(job)
+    context = contextvars.copy_context()
+    context.run(current_job_var.set, blocking)
+    future = threads.call(partial(context.run, function, blocking))
+    cancelled: asyncio.CancelledError | None = None
+    while not future.done():
+        try:
+            await asyncio.wait((future,))
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None and future.exception() is not None:
+        raise cancelled from future.exception()
+    return future.result()

@@ -1,0 +1,281 @@
+"""The worker pool: what a user starts to have jobs worked."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from datetime import timedelta
+from typing import Any, Final, Self
+
+from goncordia._check import Duration, instance, refuse, seconds
+from goncordia.clock import Clock
+from goncordia.driver import AnyDriver, BaseDriver, JobState, ListFilter
+from goncordia.engine.engine import Engine
+from goncordia.engine.events import Observer
+from goncordia.engine.settings import KindPolicy, QueuePolicy, Settings
+from goncordia.errors import ConfigurationError, DriverError
+from goncordia.job import Job
+from goncordia.pool.hooks import PoolHooks
+from goncordia.pool.signals import shutdown_signals
+from goncordia.registry import Middleware, Registry
+from goncordia.retry import DEFAULT_RETRY, RetryRule
+
+__all__ = ["WorkerPool"]
+
+logger = logging.getLogger("goncordia.pool")
+
+_BUSY: Final = frozenset({JobState.AVAILABLE, JobState.RUNNING})
+_LATER: Final = frozenset({JobState.SCHEDULED, JobState.RETRYABLE})
+_PAGE: Final = 500
+
+
+class WorkerPool:
+    """Claims jobs of some queues and runs their workers, until it is stopped.
+
+    ``async with`` starts and stops it; :meth:`run` goes on until a signal comes, :meth:`drain`
+    until the queues are empty. Durations are seconds or ``timedelta``.
+
+    Args:
+        driver: where the jobs are.
+        registry: the workers. Jobs of other kinds are left for other pools.
+        queues: in strict precedence: a queue is looked at when those before it are empty.
+        concurrency: how many jobs run at once, at most.
+        max_pending: how many claimed jobs may wait for a slot; None: as many as the pool finished
+            in the last tenth of a second, so none with slow handlers.
+        poll_interval: how often an empty queue is looked at, where nothing wakes the pool.
+        retry_policy: for workers without one of their own.
+        max_attempts: for jobs and workers that do not say.
+        shutdown_timeout: how long a shutdown waits for running handlers before it interrupts them.
+        lease: how long the pool keeps its jobs without contact to the backend.
+        heartbeat_interval: between renewals; below half the lease.
+        rescue_interval: between looks for the jobs of dead pools.
+        stall_limit: how long the event loop may be blocked before the pool gives up its jobs; None:
+            ten leases.
+        interrupt_on_lapse: interrupt what runs when a lease goes by without contact, rather than
+            let it go on beside a possible second run elsewhere.
+        middleware: wraps every handler, outermost first: ``await call_next(job)``.
+        observer: a function, or several, told of every event.
+        error_handler: a function of the job and the exception, called for each failed attempt.
+        worker_id: the pool's name, kept with claims and errors; None: host, process, random digits.
+        queue_policies: limits of single queues.
+        kind_policies: limits of single kinds.
+        lanes: how many exchanges with the backend may be under way at once.
+        clock: take time from here; for tests. None: the driver's.
+        rng: randomness for jitter and session ids; for repeatable tests.
+
+    Raises:
+        ConfigurationError: a setting is wrong; it names the field.
+    """
+
+    def __init__(
+        self,
+        driver: AnyDriver,
+        registry: Registry[Any],
+        *,
+        queues: Sequence[str] = ("default",),
+        concurrency: int = 10,
+        max_pending: int | None = None,
+        poll_interval: Duration = 1.0,
+        retry_policy: RetryRule = DEFAULT_RETRY,
+        max_attempts: int = 25,
+        shutdown_timeout: Duration = 30.0,
+        lease: Duration = 30.0,
+        heartbeat_interval: Duration = 5.0,
+        rescue_interval: Duration = 10.0,
+        stall_limit: Duration | None = None,
+        interrupt_on_lapse: bool = False,
+        middleware: Sequence[Middleware] = (),
+        observer: Observer | Sequence[Observer] | None = None,
+        error_handler: Callable[[Job[Any, Any], BaseException], object] | None = None,
+        worker_id: str | None = None,
+        queue_policies: Mapping[str, QueuePolicy] | None = None,
+        kind_policies: Mapping[str, KindPolicy] | None = None,
+        lanes: int = 2,
+        clock: Clock | None = None,
+        rng: random.Random | None = None,
+    ) -> None:
+        given: object = driver
+        if not isinstance(given, BaseDriver):
+            refuse("driver", given, "a driver, such as SqliteDriver('jobs.db')")
+        self._driver = driver
+        self._registry = instance("registry", registry, Registry, "a Registry")
+        self._settings = Settings.checked(
+            queues=queues,
+            concurrency=concurrency,
+            max_pending=max_pending,
+            poll_interval=poll_interval,
+            retry_policy=retry_policy,
+            max_attempts=max_attempts,
+            shutdown_timeout=shutdown_timeout,
+            lease=lease,
+            heartbeat_interval=heartbeat_interval,
+            rescue_interval=rescue_interval,
+            stall_limit=stall_limit,
+            interrupt_on_lapse=interrupt_on_lapse,
+            middleware=middleware,
+            observer=observer,
+            error_handler=error_handler,
+            worker_id=worker_id,
+            queue_policies=queue_policies,
+            kind_policies=kind_policies,
+            lanes=lanes,
+            kinds=registry.kinds,
+        )
+        self._clock = driver.clock if clock is None else clock
+        self._ids_rng = rng
+        self._rng = random.Random() if rng is None else rng
+        self._engine: Engine | None = None
+        self._resources: AsyncExitStack | None = None
+
+    @property
+    def worker_id(self) -> str:
+        """The pool's name."""
+        return self._settings.worker_id
+
+    @property
+    def running(self) -> int:
+        """How many handlers run now."""
+        return len(self._engine.claims.running) if self._engine is not None else 0
+
+    # ---------------------------------------------------------------- life
+
+    async def start(self) -> None:
+        """Connect, enter the registry's lifespan, open a session and start working.
+
+        Raises:
+            ConfigurationError: the pool is started already, or has no workers.
+            DriverError: the backend cannot be reached.
+            MigrationRequiredError: the schema does not fit.
+        """
+        if self._engine is not None:
+            raise ConfigurationError("WorkerPool: it is started already")
+        specs = self._registry.freeze()
+        if not specs:
+            raise ConfigurationError("registry: it has no workers; register one")
+        await self._driver.ready()
+        resources = AsyncExitStack()
+        lifespan = self._registry.lifespan
+        app = None if lifespan is None else await resources.enter_async_context(lifespan())
+        hooks = PoolHooks(self._driver, app, self._settings.max_attempts)
+        try:
+            engine = Engine(
+                self._driver, specs, self._settings, self._clock, self._rng, self._ids_rng, hooks
+            )
+            hooks.engine = engine
+            await engine.start()
+        except BaseException:
+            await resources.aclose()
+            raise
+        self._engine, self._resources = engine, resources
+        logger.info(
+            "%s works %s with %d workers, %d at once",
+            self.worker_id,
+            ", ".join(self._settings.queues),
+            len(specs),
+            self._settings.concurrency,
+        )
+
+    async def stop(self) -> None:
+        """Shut down in order; harmless when the pool is not started.
+
+        Nothing new is fetched, what has not started goes back, running handlers have
+        ``shutdown_timeout`` seconds to end; then they are interrupted, and their jobs go back
+        without having used an attempt.
+        """
+        engine, resources = self._engine, self._resources
+        if engine is None or resources is None:
+            return
+        self._engine = self._resources = None
+        try:
+            await engine.stop()
+        finally:
+            await resources.aclose()
+        logger.info("%s has stopped", self.worker_id)
+
+    async def __aenter__(self) -> Self:
+        """Start."""
+        await self.start()
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        """Stop."""
+        await self.stop()
+
+    async def run(self) -> None:
+        """Work until SIGINT or SIGTERM comes, then shut down; a second signal ends the process.
+
+        Starts the pool if it is not started.
+        """
+        with shutdown_signals() as asked:
+            try:
+                if self._engine is None:
+                    await self._start_unless(asked)
+                await asked.wait()
+            finally:
+                await self.stop()
+
+    async def _start_unless(self, asked: asyncio.Event) -> None:
+        """Start, and give up starting when the signal comes: the backend may be away for long."""
+        starting = asyncio.ensure_future(self.start())
+        told = asyncio.ensure_future(asked.wait())
+        try:
+            await asyncio.wait((starting, told), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            told.cancel()
+            if not starting.done():
+                starting.cancel()
+        await asyncio.gather(starting, return_exceptions=asked.is_set())
+
+    # ---------------------------------------------------------------- drain
+
+    async def drain(self, within: Duration = 0.0) -> None:
+        """Wait until the pool's queues hold no job of its kinds that runs or is due.
+
+        Running ones count whoever runs them; the jobs of dead pools are rescued first. The pool
+        must be started, and goes on working afterwards.
+
+        Args:
+            within: also wait for jobs that are due within so many seconds.
+        """
+        soon = seconds("within", within, zero=True)
+        if self._engine is None:
+            raise ConfigurationError("WorkerPool.drain: start the pool first (async with pool: …)")
+        engine = self._engine
+        poll = self._settings.poll_interval
+        while True:
+            left: float | None = poll
+            if not engine.claims:
+                try:
+                    left = await self._left(soon)
+                except DriverError as error:
+                    logger.debug("looking for what is left failed: %s", error)
+            if left is None:
+                return
+            if not engine.claims:
+                engine.lanes.look(left if left < poll else 0.0)
+            await engine.wait_for_change(min(left, poll))
+
+    async def _left(self, soon: float) -> float | None:
+        """Seconds after which to look again; None: nothing is left to wait for."""
+        executor = self._driver.executor()
+        queues = frozenset(self._settings.queues)
+        kinds = frozenset(self._registry.kinds)
+        busy = ListFilter(states=_BUSY, queues=queues, kinds=kinds)
+        if (await executor.list_jobs(busy, None, 1)).jobs:
+            return self._settings.poll_interval
+        if not soon:
+            return None
+        later = ListFilter(states=_LATER, queues=queues, kinds=kinds)
+        now = await executor.now()
+        page: bytes | None = None
+        while True:
+            found = await executor.list_jobs(later, page, _PAGE)
+            due = [row.run_at - now for row in found.jobs]
+            if due and (first := min(due)) <= timedelta(seconds=soon):
+                return max(0.0, first.total_seconds())
+            page = found.next
+            if page is None:
+                return None
