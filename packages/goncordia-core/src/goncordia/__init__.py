@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         JobHandle,
         JobInfo,
         JobPage,
+        SyncClient,
     )
     from goncordia.clock import Clock, SystemClock
     from goncordia.directives import Cancel, Discard, RetryAfter, RetryAt, Snooze
@@ -111,6 +112,7 @@ __all__ = [
     "Returns",
     "Snooze",
     "StaleClaimError",
+    "SyncClient",
     "SyncJob",
     "SystemClock",
     "TaskArgs",

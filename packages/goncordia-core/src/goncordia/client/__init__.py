@@ -5,6 +5,7 @@ from goncordia.client.handles import EnqueuedMany, JobHandle, JobRef
 from goncordia.client.info import JobInfo, JobPage
 from goncordia.client.operations.changes import ChangeResult, ChangeSummary
 from goncordia.client.operations.filters import JobFilter, StateName
+from goncordia.client.sync import SyncClient
 
 __all__ = [
     "ChangeResult",
@@ -17,4 +18,5 @@ __all__ = [
     "JobPage",
     "JobRef",
     "StateName",
+    "SyncClient",
 ]

@@ -84,9 +84,8 @@ class Client(Enqueueing[Tx_contra], Administration[Tx_contra]):
             UnsupportedError: the driver cannot.
             ConfigurationError: ``tx`` is in no transaction, or ``job`` is no running job.
         """
-        await _check.instance(
-            "job", job, Job, "the Job that the worker was called with"
-        ).complete_tx(tx, output)
+        _check.instance("job", job, Job, "the Job that the worker was called with")
+        await job.complete_tx(tx, output)
 
     @overload
     async def wait(

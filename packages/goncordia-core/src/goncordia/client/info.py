@@ -90,7 +90,7 @@ class JobInfo(msgspec.Struct, frozen=True, kw_only=True):
             PayloadError: they are stored by another codec than JSON.
         """
         self._must_be_json()
-        return decode_value(Any, self.raw_args, what="args")
+        return self._decoded(Any, self.raw_args, "args")
 
     def args_as(self, cls: type[A]) -> A:
         """The args as an object of their class.
@@ -115,7 +115,7 @@ class JobInfo(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def output(self) -> Any:
         """What the worker returned, as plain JSON data; None: nothing."""
-        return decode_value(Any, self.raw_output or b"null", what="output")
+        return self._decoded(Any, self.raw_output, "output")
 
     def output_as(self, cls: type[T]) -> T:
         """What the worker returned, as this type.
@@ -123,12 +123,15 @@ class JobInfo(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             PayloadError: it does not fit the type.
         """
-        return cast("T", decode_value(cls, self.raw_output or b"null", what="output"))
+        return cast("T", self._decoded(cls, self.raw_output, "output"))
 
     @property
     def checkpoint(self) -> Any:
         """The last checkpoint, as plain JSON data; None: there is none."""
-        return decode_value(Any, self.raw_checkpoint or b"null", what="checkpoint")
+        return self._decoded(Any, self.raw_checkpoint, "checkpoint")
+
+    def _decoded(self, cls: Any, text: bytes | None, what: str) -> Any:
+        return decode_value(cls, text or b"null", what=what, kind=self.kind, job_id=self.id)
 
     def __repr__(self) -> str:
         # Without the args, which may be secret and long.

@@ -82,4 +82,5 @@ def output_of(job: JobRef, row: JobRow, output: Any) -> Any:
         output = Any
         if isinstance(job, JobHandle):
             output = declared_output(cast("JobHandle[JobArgs]", job).args_type)
-    return decode_value(output, row.output or b"null", what="output")
+    text = row.output or b"null"
+    return decode_value(output, text, what="output", kind=row.kind, job_id=row.id)

@@ -219,6 +219,16 @@ class Many:
             _check.refuse("args", source, "an iterable of args")
         self._handles: list[JobHandle[JobArgs]] | None = [] if keep else None
 
+    def items(self) -> Iterable[Any]:
+        """The items, for who cannot wait for them.
+
+        Raises:
+            ConfigurationError: they come asynchronously.
+        """
+        if isinstance(self.source, AsyncIterable):
+            _check.refuse("args", self.source, "a plain iterable: for async ones there is Client")
+        return self.source
+
     def add(self, item: Any) -> bool:
         """Take one item; True: the chunk is full, flush it.
 
