@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final, NoReturn, TypeAlias, TypeVar, cast
 
@@ -31,6 +31,7 @@ __all__ = [
     "number",
     "refuse",
     "seconds",
+    "sequence",
     "string_map",
     "whole",
 ]
@@ -132,6 +133,13 @@ def mapping(field: str, value: object, right: str) -> Mapping[object, object]:
     if not isinstance(value, Mapping):
         refuse(field, value, right)
     return cast("Mapping[object, object]", value)
+
+
+def sequence(field: str, value: object, right: str) -> Sequence[object]:
+    """A sequence but no text; ``right`` says of what."""
+    if isinstance(value, str | bytes) or not isinstance(value, Sequence):
+        refuse(field, value, right)
+    return cast("Sequence[object]", value)
 
 
 def seconds(field: str, value: object, *, zero: bool = False) -> float:

@@ -76,15 +76,16 @@ class PayloadError(GoncordiaError):
 
 
 class UnsupportedError(GoncordiaError):
-    """The driver does not have what was asked for.
+    """The driver, or this version, does not have what was asked for.
 
     Attributes:
-        driver: the driver's name.
+        driver: the driver's name; None: it is no affair of the driver's.
         capability: the capability that is off.
     """
 
-    def __init__(self, driver: str, capability: str, hint: str = "") -> None:
-        message = f"driver {driver!r} does not support {capability}"
+    def __init__(self, driver: str | None, capability: str, hint: str = "") -> None:
+        who = "this version" if driver is None else f"driver {driver!r}"
+        message = f"{who} does not support {capability}"
         super().__init__(f"{message}: {hint}" if hint else message)
         self.driver = driver
         self.capability = capability

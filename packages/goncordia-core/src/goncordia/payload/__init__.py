@@ -6,13 +6,14 @@ from goncordia.payload.codec import (
     CONTENT_JSON,
     MAX_ARGS,
     MAX_OUTPUT,
+    args_decoder,
     decode_args,
     decode_value,
     encode_args,
     encode_value,
 )
 from goncordia.payload.plans import plan_of
-from goncordia.payload.tasks import Task, TaskDecorator, result_type
+from goncordia.payload.tasks import Task, TaskDecorator
 
 __all__ = [
     "CONTENT_JSON",
@@ -20,10 +21,10 @@ __all__ = [
     "MAX_OUTPUT",
     "Task",
     "TaskDecorator",
+    "args_decoder",
     "decode_args",
     "decode_value",
     "encode_args",
     "encode_value",
     "plan_of",
-    "result_type",
 ]

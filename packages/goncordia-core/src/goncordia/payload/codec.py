@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from typing import Any, Final
 from uuid import UUID
 
@@ -17,12 +18,13 @@ from goncordia.errors import PayloadError
 from goncordia.payload.difference import difference
 from goncordia.payload.explain import explain, failing_part
 from goncordia.payload.fields import children
-from goncordia.payload.plans import Plan, decoder, dump, known_plans, plan_of
+from goncordia.payload.plans import decoder, dump, known_plans, plan_of
 
 __all__ = [
     "CONTENT_JSON",
     "MAX_ARGS",
     "MAX_OUTPUT",
+    "args_decoder",
     "decode_args",
     "decode_value",
     "encode_args",
@@ -56,7 +58,8 @@ def encode_args(args: object, *, limit: int = MAX_ARGS) -> bytes:
     try:
         text = plan.dump(args)
     except Exception as error:  # noqa: BLE001 - a user's own hooks may raise anything
-        raise _not_encoded(args, plan, error) from None  # the cause would quote values
+        told = f"{cls.__qualname__}: {_unencodable(args, error)}"
+        raise PayloadError(told, kind=plan.kind) from None  # the cause would quote values
     if len(text) > limit:
         raise PayloadError(
             f"{cls.__qualname__}: {len(text)} bytes of args are more than the limit of {limit}",
@@ -76,6 +79,25 @@ def encode_args(args: object, *, limit: int = MAX_ARGS) -> bytes:
     return text
 
 
+def args_decoder(cls: Any) -> Callable[[bytes, UUID | None], Any]:
+    """A function of the stored args and the job's id, as :func:`decode_args`.
+
+    Raises:
+        ConfigurationError: it is no args class.
+    """
+    plan = known_plans.get(cls) or plan_of(cls)
+    load = plan.load
+
+    def decode(text: bytes, job_id: UUID | None) -> Any:
+        try:
+            return load(text)
+        except Exception as error:  # noqa: BLE001 - a user's own hooks may raise anything
+            told = f"the stored args do not fit {_name_of(cls)}: {explain(error, cls)}"
+            raise PayloadError(told, kind=plan.kind, job_id=job_id) from None
+
+    return decode
+
+
 def decode_args(cls: Any, text: bytes, *, job_id: UUID | None = None) -> Any:
     """The args object that was encoded.
 
@@ -88,21 +110,25 @@ def decode_args(cls: Any, text: bytes, *, job_id: UUID | None = None) -> Any:
         PayloadError: it does not fit the class (any more).
         ConfigurationError: it is no args class.
     """
-    plan = known_plans.get(cls) or plan_of(cls)
-    try:
-        return plan.load(text)
-    except Exception as error:  # noqa: BLE001 - a user's own hooks may raise anything
-        told = f"the stored args do not fit {plan.cls!r}: {explain(error, cls)}"
-        raise PayloadError(told, kind=plan.kind, job_id=job_id) from None
+    return args_decoder(cls)(text, job_id)
 
 
-def encode_value(value: object, *, what: str, limit: int = MAX_OUTPUT) -> bytes:
+def encode_value(
+    value: object,
+    *,
+    what: str,
+    limit: int = MAX_OUTPUT,
+    kind: str | None = None,
+    job_id: UUID | None = None,
+) -> bytes:
     """JSON of an output or a checkpoint: anything that msgspec or pydantic can encode.
 
     Args:
         value: what to encode.
         what: ``"output"`` or ``"checkpoint"``, for the error.
         limit: the most bytes that are allowed.
+        kind: the job's kind, for the error.
+        job_id: the job's id, for the error.
 
     Raises:
         PayloadError: it has no JSON form, holds NaN or Infinity, or is too large.
@@ -110,26 +136,29 @@ def encode_value(value: object, *, what: str, limit: int = MAX_OUTPUT) -> bytes:
     try:
         text = dump(value)
     except Exception as error:  # noqa: BLE001 - a user's own hooks may raise anything
-        path, part = failing_part(value, _fails)
-        told = f"{path}: {type(part).__qualname__}: {explain(error, type(value))}"
-        raise PayloadError(f"{what}: {told}") from None
-    if len(text) > limit:
-        raise PayloadError(f"{what}: {len(text)} bytes are more than the limit of {limit}")
-    # NaN and Infinity are no JSON and become null: only then is it worth while to look for one.
-    if b"null" in text:
-        path, part = failing_part(value, _holds_nonfinite)
-        if _is_nonfinite(part):
-            raise PayloadError(f"{what}: {path}: NaN and Infinity have no JSON form")
-    return text
+        told = _unencodable(value, error)
+    else:
+        if len(text) > limit:
+            told = f"{len(text)} bytes are more than the limit of {limit}"
+        # NaN and Infinity are no JSON and become null: only then is it worth while to look for one.
+        elif b"null" in text and (path := _path_of_nonfinite(value)):
+            told = f"{path}: NaN and Infinity have no JSON form"
+        else:
+            return text
+    raise PayloadError(f"{what}: {told}", kind=kind, job_id=job_id)
 
 
-def decode_value(cls: Any, text: bytes, *, what: str) -> Any:
+def decode_value(
+    cls: Any, text: bytes, *, what: str, kind: str | None = None, job_id: UUID | None = None
+) -> Any:
     """An output or a checkpoint as that type.
 
     Args:
         cls: any type that msgspec or pydantic knows; ``Any``: plain JSON.
         text: what :func:`encode_value` gave.
         what: ``"output"`` or ``"checkpoint"``, for the error.
+        kind: the job's kind, for the error.
+        job_id: the job's id, for the error.
 
     Raises:
         PayloadError: it does not fit the type.
@@ -142,16 +171,18 @@ def decode_value(cls: Any, text: bytes, *, what: str) -> Any:
     try:
         return load(text)
     except Exception as error:  # noqa: BLE001 - a user's own hooks may raise anything
-        raise PayloadError(f"{what} does not fit {cls!r}: {explain(error, cls)}") from None
+        told = f"the stored {what} does not fit {_name_of(cls)}: {explain(error, cls)}"
+        raise PayloadError(told, kind=kind, job_id=job_id) from None
 
 
 _decoder = functools.lru_cache(maxsize=512)(decoder)
 
 
-def _not_encoded(args: object, plan: Plan, error: Exception) -> PayloadError:
-    path, part = failing_part(args, _fails)
-    told = f"{path}: {type(part).__qualname__}: {explain(error, type(args))}"
-    return PayloadError(f"{type(args).__qualname__} cannot be encoded: {told}", kind=plan.kind)
+def _unencodable(value: object, error: Exception) -> str:
+    path, part = failing_part(value, _fails)
+    if type(error) is TypeError:
+        return f"{path}: {type(part).__qualname__} has no JSON form"
+    return f"{path}: {type(part).__qualname__}: {explain(error, type(value))}"
 
 
 def _fails(value: object) -> bool:
@@ -162,9 +193,18 @@ def _fails(value: object) -> bool:
     return False
 
 
+def _path_of_nonfinite(value: object) -> str | None:
+    path, part = failing_part(value, _holds_nonfinite)
+    return path if _is_nonfinite(part) else None
+
+
 def _is_nonfinite(value: object) -> bool:
     return isinstance(value, float) and not math.isfinite(value)
 
 
 def _holds_nonfinite(value: object) -> bool:
     return _is_nonfinite(value) or any(_holds_nonfinite(part) for _, part in children(value))
+
+
+def _name_of(cls: Any) -> str:
+    return cls.__qualname__ if isinstance(cls, type) else str(cls)

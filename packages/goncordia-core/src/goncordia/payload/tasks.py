@@ -15,7 +15,7 @@ from goncordia import _check
 from goncordia.args import TaskArgs
 from goncordia.errors import ConfigurationError
 
-__all__ = ["Task", "TaskDecorator", "result_type"]
+__all__ = ["Task", "TaskDecorator"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -146,21 +146,6 @@ class TaskDecorator(Protocol):
     ) -> Task[P, Coroutine[Any, Any, R], R]: ...
     @overload
     def __call__(self, function: Callable[P, R], /) -> Task[P, R, R]: ...
-
-
-def result_type(cls: Any) -> Any:
-    """What the worker of an args class returns, by its ``__returns__``; ``Any`` where it has none.
-
-    Raises:
-        ConfigurationError: the annotation cannot be resolved.
-    """
-    method = getattr(cls, "__returns__", None)
-    if method is None:
-        return Any
-    try:
-        return typing.get_type_hints(method, include_extras=True).get("return", Any)
-    except (TypeError, NameError, AttributeError) as error:
-        raise ConfigurationError(f"args: {cls!r}.__returns__: {error}") from error
 
 
 def _field(parameter: inspect.Parameter, hints: Mapping[str, Any]) -> Any:

@@ -1,0 +1,451 @@
+"""Which function runs which kind of job."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Final, Generic, Literal, Protocol, TypeAlias, TypedDict, Unpack, overload
+from uuid import UUID
+
+import msgspec
+
+from goncordia import _check
+from goncordia._check import Duration
+from goncordia._handlers import (
+    Execution,
+    check_lifespan,
+    check_middleware,
+    check_parameter,
+    execution_of,
+    is_async,
+    on_loop,
+    place_of,
+)
+from goncordia._typing import TypeVar
+from goncordia.args import JobArgs
+from goncordia.driver.values import NO_TIMEOUT
+from goncordia.errors import ConfigurationError
+from goncordia.job import Job, SyncJob
+from goncordia.options import InsertOpts
+from goncordia.payload.codec import args_decoder, encode_value
+from goncordia.payload.fields import kind_of
+from goncordia.payload.tasks import Task, TaskDecorator
+from goncordia.retry import RetryPolicy, RetryRule, as_policy
+from goncordia.unique import UniqueOpts
+
+__all__ = [
+    "CallNext",
+    "Middleware",
+    "Registry",
+    "TaskOptions",
+    "WorkerDecorator",
+    "WorkerOptions",
+    "WorkerSpec",
+]
+
+A = TypeVar("A", bound=JobArgs)
+A_in = TypeVar("A_in", bound=JobArgs)
+S = TypeVar("S", default=object)
+S_in = TypeVar("S_in")
+R = TypeVar("R")
+
+CallNext: TypeAlias = Callable[[Job[Any, Any]], Awaitable[object]]
+"""What a middleware calls to go on: the next one, at last the worker."""
+
+Middleware: TypeAlias = Callable[[Job[Any, Any], CallNext], Awaitable[object]]
+"""An async function around a worker, whose exceptions count as the worker's::
+
+    async def logged(job: Job, call_next: CallNext) -> object:
+        log.info("start %s", job)
+        return await call_next(job)
+"""
+
+
+class WorkerOptions(TypedDict, total=False):
+    """The options of a worker.
+
+    Attributes:
+        max_attempts: attempts in all for jobs that do not say. Default: the pool's.
+        timeout: seconds (or a ``timedelta``) for each attempt of jobs that do not say; None: no
+            limit, which is also the default.
+        retry_policy: how long to wait after a failure. Default: the pool's.
+        middleware: around this worker, the first one outermost, inside the registry's.
+        payload_version: the newest version of the args' shape that it understands. Default: 1.
+    """
+
+    max_attempts: int
+    timeout: Duration | None
+    retry_policy: RetryRule
+    middleware: Sequence[Middleware]
+    payload_version: int
+
+
+class TaskOptions(WorkerOptions, total=False):
+    """The options of a function task: those of its worker, and those of its jobs.
+
+    Attributes:
+        queue: as in ``InsertOptions``.
+        priority: as in ``InsertOptions``.
+        tags: as in ``InsertOptions``.
+        unique: as in ``InsertOptions``.
+    """
+
+    queue: str
+    priority: int
+    tags: Sequence[str]
+    unique: UniqueOpts | None
+
+
+_OF_JOBS: Final = TaskOptions.__annotations__.keys() - WorkerOptions.__annotations__.keys()
+
+
+class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """A worker as the engine reads it.
+
+    Attributes:
+        kind: the kind of job that it runs.
+        args_type: the args class.
+        decode: from the stored args and the job's id to the args; PayloadError when they do not
+            fit.
+        execution: ``"async"``: await ``handler(Job)`` on the loop; ``"thread"``: call
+            ``handler(SyncJob)`` in a thread.
+        handler: takes the job, also where the user's function takes a task's arguments.
+        max_attempts: attempts in all; None: not said here.
+        timeout: seconds; ``NO_TIMEOUT``: none; None: not said here.
+        retry_policy: None: not said here.
+        middleware: the first one is the outermost.
+        payload_version: the newest that it understands.
+        place: where the user's function is, for messages.
+    """
+
+    kind: str
+    args_type: Any
+    decode: Callable[[bytes, UUID | None], Any]
+    execution: Literal["async", "thread"]
+    handler: Callable[[Any], Any]
+    max_attempts: int | None = None
+    timeout: float | None = None
+    retry_policy: RetryPolicy | None = None
+    middleware: tuple[Middleware, ...] = ()
+    payload_version: int = 1
+    place: str = ""
+
+    def encode_output(self, value: object, /) -> bytes:
+        """What the worker returned, as JSON of at most 64 KiB.
+
+        Raises:
+            PayloadError: it has no such form.
+        """
+        return encode_value(value, what="output", kind=self.kind)
+
+
+class WorkerDecorator(Protocol[A_in, S_in]):
+    """What ``registry.worker(...)`` gives."""
+
+    @overload
+    def __call__(
+        self, function: Callable[[Job[A_in, S_in]], Awaitable[R]], /
+    ) -> Callable[[Job[A_in, S_in]], Awaitable[R]]: ...
+    @overload
+    def __call__(
+        self, function: Callable[[SyncJob[A_in, S_in]], R], /
+    ) -> Callable[[SyncJob[A_in, S_in]], R]: ...
+
+
+class _Entry(msgspec.Struct, frozen=True, eq=False):
+    """A registered worker, before the registry is frozen.
+
+    Its args class is not looked at until then: annotations may name what comes later.
+    """
+
+    kind: str
+    args_type: Callable[[], Any]
+    handler: Callable[[Any], Any]
+    execution: Literal["async", "thread"]
+    options: dict[str, Any]
+    place: str
+
+    def spec(self, outer: tuple[Middleware, ...]) -> WorkerSpec:
+        args_type = self.args_type()
+        options = {**self.options, "middleware": outer + self.options.get("middleware", ())}
+        return WorkerSpec(
+            kind=self.kind,
+            args_type=args_type,
+            decode=args_decoder(args_type),
+            execution=self.execution,
+            handler=self.handler,
+            place=self.place,
+            **options,
+        )
+
+
+class Registry(Generic[S]):
+    """The workers of an application, by the kind of job that they run.
+
+    ::
+
+        registry = Registry()
+
+
+        @registry.worker(SendEmail, max_attempts=5, timeout=30)
+        async def send_email(job: Job[SendEmail]) -> None: ...
+
+    ``S`` is the type of the app: what the lifespan yields, and workers find as ``job.app``.
+    """
+
+    @overload
+    def __init__(self, *, lifespan: None = None, middleware: Sequence[Middleware] = ()) -> None: ...
+    @overload
+    def __init__(
+        self,
+        *,
+        lifespan: Callable[[], AbstractAsyncContextManager[S]],
+        middleware: Sequence[Middleware] = (),
+    ) -> None: ...
+    def __init__(
+        self,
+        *,
+        lifespan: Callable[[], AbstractAsyncContextManager[Any]] | None = None,
+        middleware: Sequence[Middleware] = (),
+    ) -> None:
+        """Make an empty registry.
+
+        Args:
+            lifespan: gives an async context manager, entered once when a pool starts and left when
+                it has stopped; what it yields is the app.
+            middleware: around every worker, the first one outermost.
+
+        Raises:
+            ConfigurationError: a value is wrong.
+        """
+        self._lifespan = None if lifespan is None else check_lifespan(lifespan)
+        self._middleware = _middleware("middleware", middleware)
+        self._entries: dict[str, _Entry] = {}
+        self._included: list[Registry[Any]] = []
+        self._includers: list[Registry[Any]] = []
+        self._specs: Mapping[str, WorkerSpec] | None = None
+
+    # ---------------------------------------------------------------- registering
+
+    def worker(
+        self,
+        args: type[A],
+        /,
+        *,
+        execution: Execution | None = None,
+        **options: Unpack[WorkerOptions],
+    ) -> WorkerDecorator[A, S]:
+        """Make the function below the worker of these args; see :meth:`add_worker`."""
+        kind = kind_of(args)
+
+        def decorate(function: Any, /) -> Any:
+            self._add_worker(kind, args, function, execution, options)
+            return function
+
+        return decorate
+
+    def add_worker(
+        self,
+        args: type[A],
+        handler: Callable[[Job[A, S]], Awaitable[object]] | Callable[[SyncJob[A, S]], object],
+        /,
+        *,
+        execution: Execution | None = None,
+        **options: Unpack[WorkerOptions],
+    ) -> None:
+        """Register a worker: an async function, a plain one, or any callable like them.
+
+        Args:
+            args: the args class, whose kind it runs.
+            handler: takes the job. An async function runs on the event loop with a ``Job``, a
+                plain one in a thread with a ``SyncJob``.
+            execution: ``"async"`` or ``"thread"``, to say so yourself: a plain function with
+                ``"async"`` is called on the loop, and what it returns is awaited if it can be.
+            **options: see :class:`WorkerOptions`.
+
+        Raises:
+            ConfigurationError: a value is wrong, the function is no worker for these args, or the
+                kind has a worker already.
+            UnsupportedError: ``execution="process"``.
+        """
+        self._add_worker(kind_of(args), args, handler, execution, options)
+
+    def task(
+        self, *, kind: str, execution: Execution | None = None, **options: Unpack[TaskOptions]
+    ) -> TaskDecorator:
+        """Make the function below a job of its own; its parameters are the args.
+
+        ::
+
+            @registry.task(kind="resize", max_attempts=3)
+            async def resize(path: str, width: int = 800) -> None: ...
+
+
+            await client.enqueue(resize.args("cat.png", width=400))
+
+        Args:
+            kind: the kind of its jobs. It is stored, so keep it when you rename the function.
+            execution: see :meth:`add_worker`.
+            **options: see :class:`TaskOptions`.
+
+        Raises:
+            ConfigurationError: a value is wrong, a parameter has no type, or the kind has a worker
+                already.
+        """
+        checked = _check.name("task: kind", kind)
+        _check.known("task option", options, TaskOptions.__annotations__)
+        given: dict[str, Any] = dict(options)
+        of_jobs = {name: given.pop(name) for name in _OF_JOBS if name in given}
+        InsertOpts(**of_jobs)
+
+        def decorate(function: Any, /) -> Any:
+            what = f"task {checked!r}"
+            how = execution_of(what, function, execution)
+            made: Task[..., Any, Any] = Task(function, checked, of_jobs)
+            handler = _called(function, made.handler(), how)
+            self._add(
+                _Entry(
+                    checked,
+                    lambda: made.args_class,
+                    handler,
+                    how,
+                    _options(given),
+                    place_of(function),
+                )
+            )
+            return made
+
+        return decorate
+
+    def include(self, other: Registry[S] | Registry[object], /) -> None:
+        """Take over all workers of another registry, also those that it gets later.
+
+        Its middleware stays around its workers, inside this registry's.
+
+        Raises:
+            ConfigurationError: it has a lifespan of its own, is included already, or a kind has
+                a worker in both.
+        """
+        _check.instance("include", other, Registry, "a Registry")
+        if other is self or any(self is inner for inner in other._all()):
+            raise ConfigurationError("include: a registry cannot include itself")
+        if any(other is inner for inner in self._all()):
+            raise ConfigurationError("include: this registry is included already")
+        if other._lifespan is not None and other._lifespan is not self._lifespan:
+            raise ConfigurationError(
+                "include: the registry has a lifespan of its own, and a pool enters only one; "
+                "give the including registry a lifespan that does both"
+            )
+        for registry in self._above():
+            registry._refuse_when_frozen()
+            for inner in other._all():
+                for entry in inner._entries.values():
+                    registry._refuse_second(entry)
+        self._included.append(other)
+        other._includers.append(self)
+
+    # ---------------------------------------------------------------- for pools
+
+    @property
+    def lifespan(self) -> Callable[[], AbstractAsyncContextManager[S]] | None:
+        """What a pool enters when it starts; None: nothing."""
+        return self._lifespan
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """The kinds that have a worker here."""
+        return frozenset(kind for registry in self._all() for kind in registry._entries)
+
+    def freeze(self) -> Mapping[str, WorkerSpec]:
+        """The workers by kind; from now on none can be registered.
+
+        Raises:
+            ConfigurationError: an args class cannot be decoded, or a task's annotation names what
+                does not exist.
+        """
+        if self._specs is None:
+            self._specs = dict(self._frozen(()))
+        return self._specs
+
+    def _frozen(self, outer: tuple[Middleware, ...]) -> Iterator[tuple[str, WorkerSpec]]:
+        outer += self._middleware
+        for entry in self._entries.values():
+            yield entry.kind, entry.spec(outer)
+        for registry in self._included:
+            yield from registry._frozen(outer)
+
+    # ---------------------------------------------------------------- inside
+
+    def _add_worker(
+        self,
+        kind: str,
+        args: Any,
+        handler: Any,
+        execution: Execution | None,
+        options: Mapping[str, Any],
+    ) -> None:
+        what = f"worker of {kind!r}"
+        _check.known("worker option", options, WorkerOptions.__annotations__)
+        how = execution_of(what, handler, execution)
+        what = f"{what}: {place_of(handler)}"
+        check_parameter(what, handler, args, how)
+        called = _called(handler, handler, how)
+        self._add(_Entry(kind, lambda: args, called, how, _options(options), place_of(handler)))
+
+    def _add(self, entry: _Entry) -> None:
+        for registry in self._above():
+            registry._refuse_when_frozen()
+            registry._refuse_second(entry)
+        self._entries[entry.kind] = entry
+
+    def _refuse_when_frozen(self) -> None:
+        if self._specs is not None:
+            raise ConfigurationError(
+                "registry: a pool uses it already; register workers before the pool starts"
+            )
+
+    def _refuse_second(self, entry: _Entry) -> None:
+        for registry in self._all():
+            if (first := registry._entries.get(entry.kind)) is not None:
+                raise ConfigurationError(
+                    f"kind {entry.kind!r} has a worker already: {first.place}; "
+                    f"the second is {entry.place}"
+                )
+
+    def _all(self) -> Iterator[Registry[Any]]:
+        """This registry and all that are included in it."""
+        yield self
+        for registry in self._included:
+            yield from registry._all()
+
+    def _above(self) -> Iterator[Registry[Any]]:
+        """This registry and all that it is included in."""
+        yield self
+        for registry in self._includers:
+            yield from registry._above()
+
+
+def _called(function: Any, handler: Callable[[Any], Any], execution: str) -> Callable[[Any], Any]:
+    plain_on_loop = execution == "async" and not is_async(function)
+    return on_loop(handler) if plain_on_loop else handler
+
+
+def _middleware(field: str, given: Sequence[Middleware]) -> tuple[Middleware, ...]:
+    for index, item in enumerate(_check.sequence(field, given, "a sequence of async functions")):
+        check_middleware(f"{field}[{index}]", item)
+    return tuple(given)
+
+
+def _options(options: Mapping[str, Any]) -> dict[str, Any]:
+    found = dict(options)
+    for name, value in options.items():
+        match name:
+            case "max_attempts" | "payload_version":
+                found[name] = _check.whole(name, value, 1)
+            case "timeout":
+                found[name] = NO_TIMEOUT if value is None else _check.seconds(name, value)
+            case "retry_policy":
+                found[name] = as_policy(name, value)
+            case _:
+                found[name] = _middleware(name, value)
+    return found
