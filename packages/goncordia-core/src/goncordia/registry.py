@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Final, Generic, Literal, Protocol, TypeAlias, TypedDict, Unpack, overload
-from uuid import UUID
+from typing import Any, Final, Generic, Literal, Unpack, overload
 
 import msgspec
 
 from goncordia import _check
-from goncordia._check import Duration
 from goncordia._handlers import (
     Execution,
     check_lifespan,
-    check_middleware,
     check_parameter,
     execution_of,
     is_async,
@@ -23,15 +20,22 @@ from goncordia._handlers import (
 )
 from goncordia._typing import TypeVar
 from goncordia.args import JobArgs
-from goncordia.driver.values import NO_TIMEOUT
 from goncordia.errors import ConfigurationError
 from goncordia.job import Job, SyncJob
 from goncordia.options import InsertOpts
-from goncordia.payload.codec import args_decoder, encode_value
+from goncordia.payload.codec import args_decoder
 from goncordia.payload.fields import kind_of
 from goncordia.payload.tasks import Task, TaskDecorator
-from goncordia.retry import RetryPolicy, RetryRule, as_policy
-from goncordia.unique import UniqueOpts
+from goncordia.workers import (
+    CallNext,
+    Middleware,
+    TaskOptions,
+    WorkerDecorator,
+    WorkerOptions,
+    WorkerSpec,
+    checked_middleware,
+    checked_options,
+)
 
 __all__ = [
     "CallNext",
@@ -44,112 +48,9 @@ __all__ = [
 ]
 
 A = TypeVar("A", bound=JobArgs)
-A_in = TypeVar("A_in", bound=JobArgs)
 S = TypeVar("S", default=object)
-S_in = TypeVar("S_in")
-R = TypeVar("R")
-
-CallNext: TypeAlias = Callable[[Job[Any, Any]], Awaitable[object]]
-"""What a middleware calls to go on: the next one, at last the worker."""
-
-Middleware: TypeAlias = Callable[[Job[Any, Any], CallNext], Awaitable[object]]
-"""An async function around a worker, whose exceptions count as the worker's::
-
-    async def logged(job: Job, call_next: CallNext) -> object:
-        log.info("start %s", job)
-        return await call_next(job)
-"""
-
-
-class WorkerOptions(TypedDict, total=False):
-    """The options of a worker.
-
-    Attributes:
-        max_attempts: attempts in all for jobs that do not say. Default: the pool's.
-        timeout: seconds (or a ``timedelta``) for each attempt of jobs that do not say; None: no
-            limit, which is also the default.
-        retry_policy: how long to wait after a failure. Default: the pool's.
-        middleware: around this worker, the first one outermost, inside the registry's.
-        payload_version: the newest version of the args' shape that it understands. Default: 1.
-    """
-
-    max_attempts: int
-    timeout: Duration | None
-    retry_policy: RetryRule
-    middleware: Sequence[Middleware]
-    payload_version: int
-
-
-class TaskOptions(WorkerOptions, total=False):
-    """The options of a function task: those of its worker, and those of its jobs.
-
-    Attributes:
-        queue: as in ``InsertOptions``.
-        priority: as in ``InsertOptions``.
-        tags: as in ``InsertOptions``.
-        unique: as in ``InsertOptions``.
-    """
-
-    queue: str
-    priority: int
-    tags: Sequence[str]
-    unique: UniqueOpts | None
-
 
 _OF_JOBS: Final = TaskOptions.__annotations__.keys() - WorkerOptions.__annotations__.keys()
-
-
-class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """A worker as the engine reads it.
-
-    Attributes:
-        kind: the kind of job that it runs.
-        args_type: the args class.
-        decode: from the stored args and the job's id to the args; PayloadError when they do not
-            fit.
-        execution: ``"async"``: await ``handler(Job)`` on the loop; ``"thread"``: call
-            ``handler(SyncJob)`` in a thread.
-        handler: takes the job, also where the user's function takes a task's arguments.
-        max_attempts: attempts in all; None: not said here.
-        timeout: seconds; ``NO_TIMEOUT``: none; None: not said here.
-        retry_policy: None: not said here.
-        middleware: the first one is the outermost.
-        payload_version: the newest that it understands.
-        place: where the user's function is, for messages.
-    """
-
-    kind: str
-    args_type: Any
-    decode: Callable[[bytes, UUID | None], Any]
-    execution: Literal["async", "thread"]
-    handler: Callable[[Any], Any]
-    max_attempts: int | None = None
-    timeout: float | None = None
-    retry_policy: RetryPolicy | None = None
-    middleware: tuple[Middleware, ...] = ()
-    payload_version: int = 1
-    place: str = ""
-
-    def encode_output(self, value: object, /) -> bytes:
-        """What the worker returned, as JSON of at most 64 KiB.
-
-        Raises:
-            PayloadError: it has no such form.
-        """
-        return encode_value(value, what="output", kind=self.kind)
-
-
-class WorkerDecorator(Protocol[A_in, S_in]):
-    """What ``registry.worker(...)`` gives."""
-
-    @overload
-    def __call__(
-        self, function: Callable[[Job[A_in, S_in]], Awaitable[R]], /
-    ) -> Callable[[Job[A_in, S_in]], Awaitable[R]]: ...
-    @overload
-    def __call__(
-        self, function: Callable[[SyncJob[A_in, S_in]], R], /
-    ) -> Callable[[SyncJob[A_in, S_in]], R]: ...
 
 
 class _Entry(msgspec.Struct, frozen=True, eq=False):
@@ -219,7 +120,7 @@ class Registry(Generic[S]):
             ConfigurationError: a value is wrong.
         """
         self._lifespan = None if lifespan is None else check_lifespan(lifespan)
-        self._middleware = _middleware("middleware", middleware)
+        self._middleware = checked_middleware("middleware", middleware)
         self._entries: dict[str, _Entry] = {}
         self._included: list[Registry[Any]] = []
         self._includers: list[Registry[Any]] = []
@@ -309,7 +210,7 @@ class Registry(Generic[S]):
                     lambda: made.args_class,
                     handler,
                     how,
-                    _options(given),
+                    checked_options(given),
                     place_of(function),
                 )
             )
@@ -385,12 +286,13 @@ class Registry(Generic[S]):
         options: Mapping[str, Any],
     ) -> None:
         what = f"worker of {kind!r}"
-        _check.known("worker option", options, WorkerOptions.__annotations__)
         how = execution_of(what, handler, execution)
         what = f"{what}: {place_of(handler)}"
         check_parameter(what, handler, args, how)
         called = _called(handler, handler, how)
-        self._add(_Entry(kind, lambda: args, called, how, _options(options), place_of(handler)))
+        self._add(
+            _Entry(kind, lambda: args, called, how, checked_options(options), place_of(handler))
+        )
 
     def _add(self, entry: _Entry) -> None:
         for registry in self._above():
@@ -428,24 +330,3 @@ class Registry(Generic[S]):
 def _called(function: Any, handler: Callable[[Any], Any], execution: str) -> Callable[[Any], Any]:
     plain_on_loop = execution == "async" and not is_async(function)
     return on_loop(handler) if plain_on_loop else handler
-
-
-def _middleware(field: str, given: Sequence[Middleware]) -> tuple[Middleware, ...]:
-    for index, item in enumerate(_check.sequence(field, given, "a sequence of async functions")):
-        check_middleware(f"{field}[{index}]", item)
-    return tuple(given)
-
-
-def _options(options: Mapping[str, Any]) -> dict[str, Any]:
-    found = dict(options)
-    for name, value in options.items():
-        match name:
-            case "max_attempts" | "payload_version":
-                found[name] = _check.whole(name, value, 1)
-            case "timeout":
-                found[name] = NO_TIMEOUT if value is None else _check.seconds(name, value)
-            case "retry_policy":
-                found[name] = as_policy(name, value)
-            case _:
-                found[name] = _middleware(name, value)
-    return found
