@@ -1,0 +1,25 @@
+"""The command ``goncordia``. It needs the extra ``cli``: ``pip install 'goncordia-core[cli]'``."""
+
+from __future__ import annotations
+
+import sys
+from typing import Final
+
+__all__ = ["main"]
+
+_NEEDED: Final = frozenset({"typer", "rich"})
+
+
+def main() -> None:
+    """Run the command line and end the process: 0 done, 1 failed, 2 wrong usage or settings."""
+    try:
+        from goncordia.cli.app import app  # noqa: PLC0415 - what it imports may be missing
+    except ModuleNotFoundError as error:
+        if error.name not in _NEEDED:
+            raise
+        print(
+            f"goncordia: the command line needs {error.name}: pip install 'goncordia-core[cli]'",
+            file=sys.stderr,
+        )
+        sys.exit(2)
+    app(prog_name="goncordia")

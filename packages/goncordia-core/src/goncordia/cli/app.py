@@ -1,0 +1,40 @@
+"""The commands."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import Annotated
+
+import typer
+
+from goncordia.cli.jobs import jobs
+from goncordia.cli.migrate import migrate
+from goncordia.cli.worker import worker
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    help="Jobs in the database that you already have.",
+    epilog="Exit codes: 0 done, 1 failed, 2 wrong usage or settings.",
+    no_args_is_help=True,
+    # An error that is not ours is shown as Python shows it, without the values of local variables.
+    pretty_exceptions_enable=False,
+)
+app.command()(migrate)
+app.command()(worker)
+app.add_typer(jobs, name="jobs")
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"goncordia-core {version('goncordia-core')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass

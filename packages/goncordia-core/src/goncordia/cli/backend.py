@@ -1,0 +1,60 @@
+"""The backend that a command works on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Coroutine
+from contextlib import asynccontextmanager
+from importlib import import_module
+from typing import Annotated, Any, TypeAlias, TypeVar
+
+import typer
+
+from goncordia.client import Client
+from goncordia.driver import AnyDriver, connect
+from goncordia.errors import ConfigurationError
+
+__all__ = ["Url", "driver_of", "opened", "run"]
+
+R = TypeVar("R")
+
+Url: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        envvar="GONCORDIA_URL", help="The backend, such as sqlite:///jobs.db.", show_default=False
+    ),
+]
+"""The option that every command has."""
+
+
+def driver_of(url: str | None) -> AnyDriver:
+    """The driver for the URL; it is not connected yet.
+
+    Raises:
+        ConfigurationError: there is no URL, or no driver for it.
+    """
+    if not url:
+        raise ConfigurationError(
+            "url: none is given; use --url or set GONCORDIA_URL, such as sqlite:///jobs.db"
+        )
+    return connect(url)
+
+
+@asynccontextmanager
+async def opened(url: str | None) -> AsyncGenerator[Client[Any]]:
+    """A client on the backend, which is closed at the end."""
+    driver = driver_of(url)
+    try:
+        yield Client(driver)
+    finally:
+        await driver.aclose()
+
+
+def run(main: Coroutine[Any, Any, R]) -> R:
+    """Run a coroutine on an event loop of its own: uvloop's where that is installed."""
+    try:
+        factory = import_module("uvloop").new_event_loop
+    except ModuleNotFoundError:
+        factory = None
+    with asyncio.Runner(loop_factory=factory) as runner:
+        return runner.run(main)

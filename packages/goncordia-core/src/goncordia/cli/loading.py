@@ -1,0 +1,75 @@
+"""From ``module:registry`` to the registry."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from goncordia.errors import ConfigurationError, GoncordiaError
+from goncordia.registry import Registry
+
+__all__ = ["load_registry"]
+
+
+def load_registry(path: str) -> Registry[Any]:
+    """The registry that a path names; modules are looked for in the current folder too.
+
+    Args:
+        path: such as ``"app.jobs:registry"``.
+
+    Raises:
+        ConfigurationError: nothing can be imported there, or it is no registry.
+    """
+    module_name, separator, attribute = path.partition(":")
+    if not separator or not module_name or not attribute:
+        raise ConfigurationError(f"registry: {path!r} is not like 'app.jobs:registry'")
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    found: Any = _module(path, module_name)
+    for name in attribute.split("."):
+        try:
+            found = getattr(found, name)
+        except AttributeError:
+            raise ConfigurationError(
+                f"registry: {path!r}: {module_name} has no {attribute!r}{_advice(found)}"
+            ) from None
+    if not isinstance(found, Registry):
+        what = type(found).__name__
+        raise ConfigurationError(f"registry: {path!r} is a {what} and not a Registry")
+    registry: Registry[Any] = found
+    return registry
+
+
+def _module(path: str, name: str) -> object:
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
+            reason = f"there is no module {error.name!r} here or on PYTHONPATH"
+        else:
+            reason = f"importing {name} failed: {error}"
+        raise ConfigurationError(f"registry: {path!r}: {reason}") from error
+    except GoncordiaError:
+        raise  # a wrong registration: it says itself what is wrong
+    except Exception as error:
+        where = _where(error)
+        raise ConfigurationError(
+            f"registry: {path!r}: importing {name} failed: {type(error).__name__}: {error}{where}"
+        ) from error
+
+
+def _where(error: BaseException) -> str:
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    if last is None:
+        return ""
+    return f" ({last.tb_frame.f_code.co_filename}, line {last.tb_lineno})"
+
+
+def _advice(module: object) -> str:
+    there = [name for name, value in vars(module).items() if isinstance(value, Registry)]
+    return f"; there is {', '.join(map(repr, there))}" if there else ""

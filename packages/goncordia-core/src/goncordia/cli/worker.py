@@ -1,0 +1,91 @@
+"""``goncordia worker``."""
+
+from __future__ import annotations
+
+import logging
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from goncordia.cli.backend import Url, driver_of, run
+from goncordia.cli.loading import load_registry
+from goncordia.cli.outcome import reported
+from goncordia.client import Client
+from goncordia.driver import AnyDriver
+from goncordia.options import DEFAULT_QUEUE
+from goncordia.pool import WorkerPool
+from goncordia.registry import Registry
+
+__all__ = ["LogLevel", "worker"]
+
+logger = logging.getLogger("goncordia.cli")
+
+
+class LogLevel(StrEnum):
+    """From which level on records are logged."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+def worker(
+    registry: Annotated[
+        str, typer.Argument(metavar="MODULE:REGISTRY", help="The registry, such as app:registry.")
+    ],
+    queue: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--queue",
+            "-q",
+            help="A queue; the first ones given come first.",
+            show_default="default",
+        ),
+    ] = None,
+    concurrency: Annotated[
+        int | None,
+        typer.Option("--concurrency", "-c", help="How many jobs run at once.", show_default="10"),
+    ] = None,
+    url: Url = None,
+    shutdown_timeout: Annotated[
+        float | None,
+        typer.Option(
+            help="Seconds that running jobs have to end when a signal comes.", show_default="30"
+        ),
+    ] = None,
+    log_level: Annotated[LogLevel, typer.Option(help="What is logged, to stderr.")] = LogLevel.INFO,
+) -> None:
+    """Work jobs until SIGINT or SIGTERM comes, then shut down in order."""
+    with reported():
+        logging.basicConfig(
+            level=log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+        )
+        workers = load_registry(registry)
+        queues = queue or [DEFAULT_QUEUE]
+        given = {"concurrency": concurrency, "shutdown_timeout": shutdown_timeout}
+        settings = {name: value for name, value in given.items() if value is not None}
+        driver = driver_of(url)
+        run(_work(driver, workers, queues, settings))
+
+
+async def _work(
+    driver: AnyDriver, registry: Registry[Any], queues: list[str], settings: dict[str, Any]
+) -> None:
+    pool = WorkerPool(driver, registry, queues=queues, **settings)
+    try:
+        await _warn_of_unknown(driver, queues)
+        await pool.run()
+    finally:
+        await driver.aclose()
+
+
+async def _warn_of_unknown(driver: AnyDriver, queues: list[str]) -> None:
+    """Only a warning: a queue begins with its first job, which may come later."""
+    known = {state.name for state in await Client(driver).queues()} | {DEFAULT_QUEUE}
+    for name in queues:
+        if name not in known:
+            logger.warning(
+                "queue %r has no jobs yet; there are: %s", name, ", ".join(sorted(known))
+            )
