@@ -13,6 +13,11 @@
     ├── InvalidCursorError      (ValueError)   a page cursor that this list never gave
     ├── AdmissionRejectedError  the queue is full
     ├── MigrationRequiredError  the schema is older than the code, or newer than it allows
+    ├── RunError                why the engine ended an attempt; never raised, kept with the job
+    │   ├── JobTimeoutError     (TimeoutError) it ran longer than its time-out
+    │   ├── WorkerLostError     its worker pool is gone
+    │   ├── LeaseLapsedError    its worker pool lost contact for a whole lease
+    │   └── TransactionNotCommittedError  it was completed in a transaction that did not commit
     └── DriverError             the library's own error is ``__cause__``
         ├── DriverUnavailableError   connection lost, failover, restart
         ├── DriverBusyError          throttled, lock time-out, pool exhausted, disk or memory full
@@ -36,13 +41,18 @@ __all__ = [
     "GoncordiaError",
     "InvalidCursorError",
     "JobFailedError",
+    "JobTimeoutError",
+    "LeaseLapsedError",
     "MigrationRequiredError",
     "NotFoundError",
     "Outcome",
     "PayloadError",
+    "RunError",
     "StaleClaimError",
     "TransactionAbortedError",
+    "TransactionNotCommittedError",
     "UnsupportedError",
+    "WorkerLostError",
 ]
 
 
@@ -133,6 +143,26 @@ class AdmissionRejectedError(GoncordiaError):
 
 class MigrationRequiredError(GoncordiaError):
     """The stored schema does not fit this version of the code."""
+
+
+class RunError(GoncordiaError):
+    """Why the engine ended an attempt. Retry policies and error handlers see it."""
+
+
+class JobTimeoutError(RunError, TimeoutError):
+    """The attempt ran longer than its ``timeout``."""
+
+
+class WorkerLostError(RunError):
+    """The pool that ran the job ended without it, or lost contact for a whole lease."""
+
+
+class LeaseLapsedError(RunError):
+    """The pool had no contact for a whole lease, and interrupts its runs then."""
+
+
+class TransactionNotCommittedError(RunError):
+    """The job was completed in a transaction that did not commit."""
 
 
 Outcome = Literal["not_applied", "unknown"]

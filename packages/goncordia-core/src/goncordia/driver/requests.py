@@ -62,7 +62,7 @@ class FetchRequest(msgspec.Struct, frozen=True):
     worker_id: str = ""
 
 
-class Finish(msgspec.Struct, frozen=True):
+class Finish(msgspec.Struct, frozen=True, gc=False):
     """End a claim. It acts only on exactly this claim.
 
     Attributes:
@@ -88,7 +88,7 @@ class Finish(msgspec.Struct, frozen=True):
     rescue: bool = False
 
 
-class Mark(msgspec.Struct, frozen=True):
+class Mark(msgspec.Struct, frozen=True, gc=False):
     """Note on a running claim, which goes on: that it has started, or its checkpoint.
 
     Attributes:
@@ -102,7 +102,7 @@ class Mark(msgspec.Struct, frozen=True):
     checkpoint: bytes | None = None
 
 
-class Change(msgspec.Struct, frozen=True):
+class Change(msgspec.Struct, frozen=True, gc=False):
     """An administrator's request about one job; see the table in the docs for each state.
 
     Attributes:

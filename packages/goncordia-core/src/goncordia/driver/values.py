@@ -1,6 +1,7 @@
 """The words of the contract: states, times, claims and rows.
 
-Everything here is plain, immutable data. Times are aware datetimes in UTC, durations are seconds,
+Everything here is plain, immutable data, which cannot be part of a reference cycle; hence
+``gc=False``, which spares the collector a walk over every waiting job. Times are aware datetimes in UTC, durations are seconds,
 args, outputs and checkpoints are bytes that the driver stores and gives back unchanged.
 """
 
@@ -87,7 +88,7 @@ UniqueHold: TypeAlias = Literal["active", "until_deleted"] | At
 """
 
 
-class Claim(msgspec.Struct, frozen=True, cache_hash=True):
+class Claim(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
     """Ownership of one run of a job. It never repeats, and nothing else fences.
 
     Attributes:
@@ -103,7 +104,7 @@ class Claim(msgspec.Struct, frozen=True, cache_hash=True):
     ref: bytes | None = None
 
 
-class AttemptError(msgspec.Struct, frozen=True):
+class AttemptError(msgspec.Struct, frozen=True, gc=False):
     """Why an attempt failed.
 
     Attributes:
@@ -123,7 +124,7 @@ class AttemptError(msgspec.Struct, frozen=True):
     worker_id: str = ""
 
 
-class NewJob(msgspec.Struct, frozen=True, kw_only=True):
+class NewJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A job to insert.
 
     Attributes:
@@ -164,7 +165,7 @@ class NewJob(msgspec.Struct, frozen=True, kw_only=True):
     group_limit: int = 0
 
 
-class JobRow(msgspec.Struct, frozen=True):
+class JobRow(msgspec.Struct, frozen=True, gc=False):
     """A job as it is stored. The first sixteen fields are those of :class:`NewJob`.
 
     Attributes:

@@ -16,20 +16,24 @@ class Claims:
     """Every run from its fetch until the answer to its finish.
 
     A run is fetched (in ``pending``), running, finished (in the outbox), sending, gone. The first
-    two take up room; ``active`` counts them, in all and by queue and kind.
+    two take up room; ``active`` counts them, in all and, where limits ask for it, by queue and
+    kind. This is on the path of every job: hence few calls, and sets of runs rather than maps of
+    claims, whose hash costs more than the rest.
 
     Args:
         ready: set whenever the outbox got something, or room was freed.
         changed: set whenever a run is gone, for those who wait for the end.
+        count_parts: whether to count by queue and kind.
     """
 
-    def __init__(self, ready: Signal, changed: Signal) -> None:
+    def __init__(self, ready: Signal, changed: Signal, *, count_parts: bool = True) -> None:
         self._ready = ready
         self._changed = changed
-        self._runs: dict[Claim, Run] = {}
+        self._count_parts = count_parts
+        self._runs: set[Run] = set()
         self._outbox: deque[Run] = deque()
         self.pending: deque[Run] = deque()
-        self.running: dict[Claim, Run] = {}
+        self.running: set[Run] = set()
         self.active = 0
         self.active_by_queue: Counter[str] = Counter()
         self.active_by_kind: Counter[str] = Counter()
@@ -37,19 +41,16 @@ class Claims:
     def __len__(self) -> int:
         return len(self._runs)
 
-    def __contains__(self, claim: Claim) -> bool:
-        return claim in self._runs
-
     def __iter__(self) -> Iterator[Run]:
-        return iter(self._runs.values())
+        return iter(self._runs)
 
     def get(self, claim: Claim) -> Run | None:
-        """The run of this claim, if the pool has it."""
-        return self._runs.get(claim)
+        """The run of this claim, if the pool has it; a search, for what is rare."""
+        return next((run for run in self._runs if run.claim == claim), None)
 
-    def snapshot(self) -> set[Claim]:
-        """The claims that are known now."""
-        return set(self._runs)
+    def known(self) -> set[Claim]:
+        """The claims that the pool has now."""
+        return {run.claim for run in self._runs}
 
     @property
     def unsent(self) -> int:
@@ -58,34 +59,41 @@ class Claims:
 
     def fetched(self, run: Run) -> None:
         """A new claim, to be run when there is a slot."""
-        self._runs[run.claim] = run
+        self._runs.add(run)
         self.pending.append(run)
         self.active += 1
-        self.active_by_queue[run.row.queue] += 1
-        self.active_by_kind[run.row.kind] += 1
+        if self._count_parts:
+            self._count(run, 1)
 
     def give_back(self, run: Run, finish: Finish) -> None:
         """A claim that is ended without having been run, known before or not."""
-        if run.claim in self._runs:
+        if run in self._runs:
             self.pending.remove(run)
-            self._release_room(run)
+            self._free(run)
         else:
-            self._runs[run.claim] = run
+            self._runs.add(run)
         self._post(run, finish)
 
     def started(self, run: Run) -> None:
         """The run has left ``pending`` and its task is made."""
         run.state = RunState.RUNNING
-        self.running[run.claim] = run
+        self.running.add(run)
 
     def finished(self, run: Run, finish: Finish) -> None:
         """The handler is over; its result is to be sent."""
-        self._stop_running(run)
-        self._post(run, finish)
+        self.running.discard(run)
+        self.active -= 1
+        if self._count_parts:
+            self._count(run, -1)
+        run.finish = finish
+        run.state = RunState.FINISHED
+        self._outbox.append(run)
+        self._ready.set()
 
     def confirming(self, run: Run) -> None:
         """The handler is over, and its result is sent on a way of its own."""
-        self._stop_running(run)
+        self.running.discard(run)
+        self._free(run)
         run.state = RunState.SENDING
         self._ready.set()
 
@@ -93,10 +101,11 @@ class Claims:
         """The claim is no longer ours: nothing is sent for it."""
         if run.state is RunState.FETCHED:
             self.pending.remove(run)
-            self._release_room(run)
+            self._free(run)
         elif run.state is RunState.RUNNING:
-            self._stop_running(run)
-        self._forget(run)
+            self.running.discard(run)
+            self._free(run)
+        self.answered(run)
         self._ready.set()
 
     def take(self, limit: int) -> list[Run]:
@@ -111,9 +120,12 @@ class Claims:
         """What was to be sent could not be; send this in its place."""
         self._post(run, finish)
 
-    def answered(self, run: Run) -> None:
-        """The finish was answered, whatever the answer."""
-        self._forget(run)
+    def answered(self, *runs: Run) -> None:
+        """Their finishes were answered, whatever the answers."""
+        for run in runs:
+            run.state = RunState.GONE
+        self._runs.difference_update(runs)
+        self._changed.set()
 
     def _post(self, run: Run, finish: Finish) -> None:
         run.finish = finish
@@ -121,16 +133,11 @@ class Claims:
         self._outbox.append(run)
         self._ready.set()
 
-    def _stop_running(self, run: Run) -> None:
-        self.running.pop(run.claim, None)
-        self._release_room(run)
-
-    def _release_room(self, run: Run) -> None:
+    def _free(self, run: Run) -> None:
         self.active -= 1
-        self.active_by_queue[run.row.queue] -= 1
-        self.active_by_kind[run.row.kind] -= 1
+        if self._count_parts:
+            self._count(run, -1)
 
-    def _forget(self, run: Run) -> None:
-        run.state = RunState.GONE
-        self._runs.pop(run.claim, None)
-        self._changed.set()
+    def _count(self, run: Run, by: int) -> None:
+        self.active_by_queue[run.row.queue] += by
+        self.active_by_kind[run.row.kind] += by

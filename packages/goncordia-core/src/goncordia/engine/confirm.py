@@ -12,9 +12,10 @@ import logging
 from goncordia.driver import BaseExecutor
 from goncordia.engine.calls import Calls
 from goncordia.engine.claims import Claims
-from goncordia.engine.outcome import Outcomes, TransactionNotCommittedError
+from goncordia.engine.outcome import Outcomes
 from goncordia.engine.run import Run
 from goncordia.engine.signal import Signal
+from goncordia.errors import TransactionNotCommittedError
 
 __all__ = ["Confirmer"]
 

@@ -52,7 +52,7 @@ class Deadlines:
         now = self._clock.monotonic()
         self._next = float("inf")
         upcoming = float("inf")
-        for run in list(self._claims.running.values()):
+        for run in list(self._claims.running):
             if run.deadline is None:
                 continue
             if run.deadline <= now:

@@ -20,7 +20,7 @@ from goncordia.engine.run import Cause, Run, RunState
 from goncordia.engine.session import Session
 from goncordia.engine.signal import Signal
 from goncordia.engine.workers import Worker
-from goncordia.errors import StaleClaimError
+from goncordia.errors import PayloadError, StaleClaimError
 from goncordia.job import Job, JobHooks, current_job_var
 
 __all__ = ["Dispatcher"]
@@ -69,6 +69,7 @@ class Dispatcher:
         self._hooks = hooks
         self._concurrency = concurrency
         self._observe = observe
+        self._observed = bool(observe)
         self._on_error = on_error
         self._confirm = confirm
         self._good = Signal(clock)
@@ -110,9 +111,8 @@ class Dispatcher:
         error: BaseException | None = None
         called = False
         try:
-            if run.cause is None and (
-                (self._marks is not None and self._outcomes.is_last(run.row, worker.spec))
-                or not self._session.good()
+            if self._clock.monotonic() >= self._session.good_until or (
+                self._marks is not None and self._outcomes.is_last(run.row, worker)
             ):
                 await self._await_leave(run)
             if run.cause is None and not self.stopping:
@@ -133,7 +133,7 @@ class Dispatcher:
                 finish = self._outcomes.interrupted(run, cancelled)
         except Exception as raised:  # noqa: BLE001  # whatever a handler raises ends its attempt
             error = raised
-            if not called:
+            if not called and isinstance(raised, PayloadError):
                 finish = self._outcomes.undecodable(run, raised)
             elif run.cause is None:
                 finish = self._outcomes.raised(run, raised)
@@ -151,8 +151,7 @@ class Dispatcher:
         if (
             run.cause is None
             and self._marks is not None
-            and run.worker is not None
-            and self._outcomes.is_last(run.row, run.worker.spec)
+            and self._outcomes.is_last(run.row, run.worker)
         ):
             outcome = await self._marks.put(Mark(run.claim, started=True))
             if outcome.status != "DONE":
@@ -166,22 +165,21 @@ class Dispatcher:
     def _prepare(self, run: Run, worker: Worker) -> None:
         run.job = job = Job(run.row, worker.spec, self._hooks, run)
         current_job_var.set(job)
-        run.started_at = now = self._clock.monotonic()
+        run.started_at = self._clock.monotonic()
         timeout = run.row.timeout
         if timeout is None:
             timeout = worker.spec.timeout
         if timeout is not None and timeout != NO_TIMEOUT:
             run.timeout = timeout
-            self.deadlines.watch(run, now + timeout)
-        if self._observe:
+            self.deadlines.watch(run, run.started_at + timeout)
+        if self._observed:
             self._observe(JobStarted(run.row))
 
     # ---------------------------------------------------------------- ending
 
     def _ended(self, run: Run, finish: Finish | None, error: BaseException | None) -> None:
-        if self._observe:
-            seconds = self._clock.monotonic() - run.started_at if run.job is not None else 0.0
-            self._observe(JobFinished(run.row, finish.to if finish else None, seconds, error))
+        if self._observed:
+            self._tell_finished(run, finish, error)
         if error is not None and finish is not None and finish.error is not None:
             self._tell_error(run, error)
         if run.tx_completed and finish is not None:
@@ -191,7 +189,14 @@ class Dispatcher:
             self._claims.dropped(run)
         else:
             self._claims.finished(run, finish)
-        self.start_pending()
+        # Job, task and run know each other: without this each job would be left to the collector.
+        run.job = run.task = None
+        if self._claims.pending:
+            self.start_pending()
+
+    def _tell_finished(self, run: Run, finish: Finish | None, error: BaseException | None) -> None:
+        seconds = self._clock.monotonic() - run.started_at if run.job is not None else 0.0
+        self._observe(JobFinished(run.row, finish.to if finish else None, seconds, error))
 
     def _tell_error(self, run: Run, error: BaseException) -> None:
         if self._on_error is None:

@@ -81,9 +81,11 @@ class Engine:
         calls = Calls(clock, rng, bound=settings.lease * _CALL_BOUND_SHARE)
         self._threads = Threads(f"goncordia-{settings.worker_id}")
         self._workers = {
-            kind: Worker(spec, settings.middleware, self._threads) for kind, spec in specs.items()
+            kind: Worker(spec, settings.middleware, settings.max_attempts, self._threads)
+            for kind, spec in specs.items()
         }
-        self.claims = claims = Claims(ready, changed)
+        limited = bool(settings.queue_limits or settings.kind_limits)
+        self.claims = claims = Claims(ready, changed, count_parts=limited)
         self.session = session = Session(
             executor,
             calls,
@@ -201,10 +203,10 @@ class Engine:
         self.dispatcher.give_back_pending()
         self._ready.set_all()
         if not await self._settle(self._settings.shutdown_timeout):
-            for run in list(self.claims.running.values()):
+            for run in list(self.claims.running):
                 self.dispatcher.interrupt(run, Cause.SHUTDOWN)
             await self._settle(_INTERRUPT_GRACE)
-        stubborn = list(self.claims.running.values())
+        stubborn = list(self.claims.running)
         for run in stubborn:
             logger.error(
                 "job %s (%s) goes on after the shutdown; its session is left to its lease",
@@ -349,6 +351,6 @@ class Engine:
             if left > 0:
                 await self._clock.sleep(left)
                 continue
-            for run in list(self.claims.running.values()):
+            for run in list(self.claims.running):
                 self.dispatcher.interrupt(run, Cause.LAPSED)
             await self._clock.sleep(self._settings.heartbeat_interval)

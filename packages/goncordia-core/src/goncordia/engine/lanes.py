@@ -203,12 +203,11 @@ class Lanes:
                     run.row.kind,
                 )
             freed = freed or run.row.group is not None
-            finish = run.finish
             # This fetch need not have seen the job that its own exchange put back.
-            if finish is not None and isinstance(finish.when, After):
+            if (finish := run.finish) is not None and isinstance(finish.when, After):
                 self.look(finish.when.seconds)
-            self._claims.answered(run)
         if runs:
+            self._claims.answered(*runs)
             now = self._clock.monotonic()
             self._recent.append((now, len(runs)))
             self._recent_count += len(runs)

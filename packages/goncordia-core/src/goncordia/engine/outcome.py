@@ -11,38 +11,16 @@ from goncordia.directives import Cancel, Directive, Discard, RetryAfter, RetryAt
 from goncordia.driver import After, At, AttemptError, Finish, JobRow, When
 from goncordia.engine.failures import attempt_error
 from goncordia.engine.run import Cause, Run
-from goncordia.errors import GoncordiaError
-from goncordia.registry import WorkerSpec
+from goncordia.engine.workers import Worker
+from goncordia.errors import JobTimeoutError, LeaseLapsedError, WorkerLostError
 from goncordia.retry import DEFAULT_RETRY, RetryPolicy
 
-__all__ = [
-    "JobTimeoutError",
-    "LeaseLapsedError",
-    "Outcomes",
-    "TransactionNotCommittedError",
-    "WorkerLostError",
-]
+__all__ = ["UNKNOWN_KIND_DELAY", "Outcomes"]
 
 logger = logging.getLogger("goncordia.engine")
 
 UNKNOWN_KIND_DELAY: Final = 5.0
 """Seconds for which a job goes back that this pool has no worker for."""
-
-
-class JobTimeoutError(GoncordiaError, TimeoutError):
-    """The attempt ran longer than its ``timeout``."""
-
-
-class WorkerLostError(GoncordiaError):
-    """The pool that ran the job ended without it, or lost contact for a whole lease."""
-
-
-class LeaseLapsedError(GoncordiaError):
-    """The pool lost contact for a whole lease, and interrupts its runs then."""
-
-
-class TransactionNotCommittedError(GoncordiaError):
-    """The job was completed in a transaction that did not commit."""
 
 
 class Outcomes:
@@ -74,12 +52,12 @@ class Outcomes:
         self._retry_policy = retry_policy
         self._marks = marks
 
-    def is_last(self, row: JobRow, spec: WorkerSpec | None) -> bool:
+    def is_last(self, row: JobRow, worker: Worker | None) -> bool:
         """Whether a failure of this attempt is the job's last."""
         limit = row.max_attempts
         if limit is None:
-            limit = spec.max_attempts if spec is not None else None
-        return row.attempt >= (self._max_attempts if limit is None else limit)
+            limit = self._max_attempts if worker is None else worker.max_attempts
+        return row.attempt >= limit
 
     def raised(self, run: Run, error: BaseException) -> Finish:
         """The handler raised."""
@@ -121,37 +99,35 @@ class Outcomes:
 
     def failed(self, run: Run, error: BaseException) -> Finish:
         """The attempt failed: again by the retry policy, or it was the last."""
-        spec = run.worker.spec if run.worker is not None else None
-        if self.is_last(run.row, spec):
+        if self.is_last(run.row, run.worker):
             return Finish(run.claim, "discard", error=self._error(run, error))
-        delay = self._delay(run.row.attempt, spec, error)
+        delay = self._delay(run.row.attempt, run.worker, error)
         if delay is None:
             return Finish(run.claim, "discard", error=self._error(run, error))
         return Finish(run.claim, "retry", After(delay), error=self._error(run, error))
 
     def _failed(self, run: Run, error: BaseException, when: When) -> Finish:
-        spec = run.worker.spec if run.worker is not None else None
-        if self.is_last(run.row, spec):
+        if self.is_last(run.row, run.worker):
             return Finish(run.claim, "discard", error=self._error(run, error))
         return Finish(run.claim, "retry", when, error=self._error(run, error))
 
-    def rescued(self, row: JobRow, spec: WorkerSpec | None) -> Finish:
+    def rescued(self, row: JobRow, worker: Worker | None) -> Finish:
         """The session of a running job ended without it."""
         assert row.claim is not None  # noqa: S101  # expire gives running jobs only
-        last = self.is_last(row, spec)
+        last = self.is_last(row, worker)
         if last and self._marks and not row.started:
             return Finish(row.claim, "release", rescue=True)
         lost = WorkerLostError(f"its worker {row.worker_id or 'of unknown name'} is gone")
         error = attempt_error(
             lost, attempt=row.attempt, at=self._clock.now(), worker_id=row.worker_id or ""
         )
-        delay = None if last else self._delay(row.attempt, spec, lost)
+        delay = None if last else self._delay(row.attempt, worker, lost)
         if delay is None:
             return Finish(row.claim, "discard", error=error, rescue=True)
         return Finish(row.claim, "retry", After(delay), error=error, rescue=True)
 
-    def _delay(self, attempt: int, spec: WorkerSpec | None, error: BaseException) -> float | None:
-        policy = spec.retry_policy if spec is not None else None
+    def _delay(self, attempt: int, worker: Worker | None, error: BaseException) -> float | None:
+        policy = worker.spec.retry_policy if worker is not None else None
         try:
             return (policy or self._retry_policy).delay(attempt, error, self._rng)
         except Exception:

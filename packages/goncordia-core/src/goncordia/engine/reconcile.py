@@ -71,15 +71,16 @@ class Reconciler:
 
     async def _ask(self) -> None:
         session, newest = self._session.id, self._session.last_fetch_no
-        known = self._claims.snapshot()
+        known = self._claims.known()
         # More than is known, so that what is unknown cannot hide behind it.
         limit = len(known) + _BATCH
         rows = await self._calls.once(self._executor.held(session, None, limit))
         if session != self._session.id or not self._session.is_open:
             return
+        known |= self._claims.known()
         for row in rows:
             claim = row.claim
-            if claim is None or claim in known or claim in self._claims:
+            if claim is None or claim in known:
                 continue
             if claim.fetch_no > newest or self._in_progress(session, claim.fetch_no):
                 continue

@@ -79,10 +79,7 @@ class Rescuer:
         rows = await self._calls.once(self._executor.expire(self._session.id, _BATCH))
         if not rows:
             return 0
-        finishes = []
-        for row in rows:
-            worker = self._workers.get(row.kind)
-            finishes.append(self._outcomes.rescued(row, worker.spec if worker else None))
+        finishes = [self._outcomes.rescued(row, self._workers.get(row.kind)) for row in rows]
         outcomes = await self._calls.once(self._executor.finish_many(finishes))
         done = 0
         for row, finish, outcome in zip(rows, finishes, outcomes, strict=True):

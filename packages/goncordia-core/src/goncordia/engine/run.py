@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import msgspec
 
 from goncordia.driver import Claim, Finish, JobRow
-
-if TYPE_CHECKING:
-    from goncordia.engine.workers import Worker
+from goncordia.engine.workers import Worker
 
 __all__ = ["Cause", "Run", "RunState"]
 
@@ -34,8 +34,8 @@ class Cause(IntEnum):
     LOST = 5
 
 
-class Run:
-    """A claim and what became of it.
+class Run(msgspec.Struct, eq=False):
+    """A claim and what became of it; equal only to itself.
 
     Attributes:
         row: the job as it was fetched.
@@ -50,39 +50,21 @@ class Run:
         tx_completed: it was finished inside a transaction of the worker's.
         started_at: on the monotonic clock.
         task: runs the handler.
-        job: what the handler sees.
+        job: what the handler sees, a ``Job`` of any args.
         finish: what is to be sent.
     """
 
-    __slots__ = (
-        "begun",
-        "cause",
-        "claim",
-        "deadline",
-        "finish",
-        "job",
-        "overdue",
-        "row",
-        "started_at",
-        "state",
-        "task",
-        "timeout",
-        "tx_completed",
-        "worker",
-    )
-
-    def __init__(self, row: JobRow, claim: Claim, worker: Worker | None) -> None:
-        self.row = row
-        self.claim = claim
-        self.worker = worker
-        self.state = RunState.FETCHED
-        self.cause: Cause | None = None
-        self.begun = False
-        self.timeout: float | None = None
-        self.deadline: float | None = None
-        self.overdue = False
-        self.tx_completed = False
-        self.started_at = 0.0
-        self.task: asyncio.Task[None] | None = None
-        self.job: Any = None  # a Job of any args
-        self.finish: Finish | None = None
+    row: JobRow
+    claim: Claim
+    worker: Worker | None
+    state: RunState = RunState.FETCHED
+    cause: Cause | None = None
+    begun: bool = False
+    timeout: float | None = None
+    deadline: float | None = None
+    overdue: bool = False
+    tx_completed: bool = False
+    started_at: float = 0.0
+    task: asyncio.Task[None] | None = None
+    job: Any = None
+    finish: Finish | None = None

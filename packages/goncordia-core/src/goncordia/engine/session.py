@@ -24,6 +24,11 @@ _CLOSE_TRIES: Final = 3
 class Session:
     """Opens sessions, keeps count of the lease, and says when it was lost.
 
+    Attributes:
+        id: the current session.
+        is_open: it was opened, and is not known to be lost.
+        good_until: when its lease is over by our own clock, unless a beat is answered.
+
     Args:
         executor: the driver's.
         calls: how to call it.
@@ -54,7 +59,7 @@ class Session:
         self.lease = lease
         self.id: UUID = new_session_id(rng)
         self.is_open = False
-        self._good_until = float("-inf")
+        self.good_until = float("-inf")
         self._fetch_no = 0
         # The engine sets these; they are called on the loop.
         self.on_lost: Callable[[UUID], int] = lambda _: 0
@@ -64,12 +69,7 @@ class Session:
 
     def good(self) -> bool:
         """Whether a handler may be started: by our own clock the lease is not over."""
-        return self.is_open and self._clock.monotonic() < self._good_until
-
-    @property
-    def good_until(self) -> float:
-        """When the lease is over by our own clock, unless a beat is answered."""
-        return self._good_until
+        return self.is_open and self._clock.monotonic() < self.good_until
 
     def next_fetch_no(self) -> int:
         """A number that no fetch of this session had before."""
@@ -94,7 +94,7 @@ class Session:
             except Exception as error:  # noqa: BLE001  # whatever it was: the pool does not stop
                 await backoff.pause(error, "opening a session")
                 continue
-            self._good_until = sent + self.lease
+            self.good_until = sent + self.lease
             self.is_open = True
             self._observe(SessionOpened(self.id))
             self.on_open()
@@ -103,8 +103,8 @@ class Session:
 
     def renewed(self, session: UUID, sent: float) -> None:
         """A beat that was sent then was answered. Safe from the heartbeat thread."""
-        if session == self.id:
-            self._good_until = max(self._good_until, sent + self.lease)
+        if session == self.id and self.is_open:
+            self.good_until = max(self.good_until, sent + self.lease)
 
     async def beaten(self, session: UUID, sent: float, beat: Beat) -> None:
         """The answer to a beat. Answers about older sessions say nothing."""
@@ -123,6 +123,7 @@ class Session:
         if session != self.id or not self.is_open:
             return
         self.is_open = False
+        self.good_until = float("-inf")
         runs = self.on_lost(session)
         logger.warning(
             "session %s of %s was lost, %d runs interrupted", session, self.worker_id, runs

@@ -23,6 +23,8 @@ class Signal:
 
     def set(self) -> None:
         """Wake one waiter, or the next to come."""
+        if self._kept:
+            return
         waiters = self._waiters
         while waiters:
             waiter = waiters.popleft()

@@ -24,14 +24,20 @@ class Worker:
         spec: what was registered.
         handler: runs a job, middleware and all.
         in_thread: the handler itself runs in a thread, which cannot be interrupted.
+        max_attempts: for jobs that do not say: the worker's number, else the pool's.
     """
 
-    __slots__ = ("handler", "in_thread", "spec")
+    __slots__ = ("handler", "in_thread", "max_attempts", "spec")
 
     def __init__(
-        self, spec: WorkerSpec, pool_middleware: tuple[Middleware, ...], threads: Threads
+        self,
+        spec: WorkerSpec,
+        pool_middleware: tuple[Middleware, ...],
+        max_attempts: int,
+        threads: Threads,
     ) -> None:
         self.spec = spec
+        self.max_attempts = max_attempts if spec.max_attempts is None else spec.max_attempts
         self.in_thread = spec.execution == "thread"
         innermost: Handler = (
             partial(_call_in_thread, threads, spec.handler) if self.in_thread else spec.handler
