@@ -137,7 +137,8 @@ class BaseDriver(ABC, Generic[Tx_contra, SyncTx_contra]):
         Raises:
             ConfigurationError: the URL is wrong.
         """
-        raise UnsupportedError(cls.name, "connecting by URL", "construct the driver in code")
+        scheme = url.partition("://")[0]
+        raise UnsupportedError(cls.name, f"{scheme}:// URLs", "construct the driver in code")
 
     async def verify(self) -> None:
         """Check the stored schema, before the first operation.
@@ -238,7 +239,7 @@ ClientTx_contra = TypeVar("ClientTx_contra", contravariant=True)
 
 
 class TxDriver(Protocol[ClientTx_contra]):
-    """The part of a driver that a ``Client`` asks for; small, so that checkers' messages read well."""
+    """The part of a driver that a ``Client`` asks for: small, so that checkers are brief."""
 
     @property
     def capabilities(self) -> Capabilities:

@@ -1,8 +1,8 @@
 """The words of the contract: states, times, claims and rows.
 
-Everything here is plain, immutable data, which cannot be part of a reference cycle; hence
-``gc=False``, which spares the collector a walk over every waiting job. Times are aware datetimes in UTC, durations are seconds,
-args, outputs and checkpoints are bytes that the driver stores and gives back unchanged.
+Everything here is plain, immutable data. Times are aware datetimes in UTC, durations are seconds,
+args, outputs and checkpoints are bytes that the driver stores and gives back unchanged. Nothing can
+be part of a reference cycle: ``gc=False`` spares the collector a walk over every waiting job.
 """
 
 from __future__ import annotations
