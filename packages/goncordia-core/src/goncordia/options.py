@@ -262,7 +262,7 @@ def _merged(layers: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
         for pair in (*_EITHER, *(pair[::-1] for pair in _EITHER)):
             if layer.get(pair[0]) is not None:
                 merged.pop(pair[1], None)
-        if layer.get("pipeline_id") is not None or "concurrency_key" in layer:
+        if layer.get("pipeline_id") is not None or layer.get("concurrency_key", "") is None:
             merged.pop("concurrency_limit", None)
         merged.update(layer)
     return merged

@@ -178,8 +178,9 @@ def _complete(cls: Any) -> None:
             cls.model_rebuild()
         else:
             pydantic.dataclasses.rebuild_dataclass(cls)
-    except pydantic.errors.PydanticUserError as error:
-        raise ConfigurationError(f"args: {cls.__qualname__} is not complete: {error}") from error
+    except (pydantic.PydanticUserError, pydantic.PydanticUndefinedAnnotation) as error:
+        told = str(error).partition("\n")[0]  # the rest is an address of pydantic's
+        raise ConfigurationError(f"args: {cls.__qualname__} is not complete: {told}") from error
 
 
 def _pydantic(cls: Any) -> tuple[Callable[[Any], bytes], Callable[[bytes], Any]]:

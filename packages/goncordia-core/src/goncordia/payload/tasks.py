@@ -22,7 +22,10 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 _RESERVED: Final = frozenset({"kind"})
-_VARIADIC: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+_VARIADIC: Final[Mapping[object, str]] = {
+    inspect.Parameter.VAR_POSITIONAL: "*",
+    inspect.Parameter.VAR_KEYWORD: "**",
+}
 
 
 class Task(Generic[P, R, T]):
@@ -126,8 +129,9 @@ class Task(Generic[P, R, T]):
         return call
 
     def _check(self, parameter: inspect.Parameter) -> None:
-        where = f"task {self.kind!r}: parameter {str(parameter)!r}"
-        if parameter.kind in _VARIADIC:
+        stars = _VARIADIC.get(parameter.kind, "")
+        where = f"task {self.kind!r}: parameter {stars}{parameter.name}"
+        if stars:
             raise ConfigurationError(f"{where} cannot be stored; name each parameter")
         if parameter.name in _RESERVED or parameter.name in self._options:
             raise ConfigurationError(f"{where}: the name is taken; choose another")
