@@ -70,6 +70,8 @@ class Fetching:
     def _take(self, queue: QueueFetch, taken: list[Job], pass_over: PassOver | None) -> None:
         now, jobs, kinds = self._now, self._jobs, queue.kinds
         room = min(self._room, queue.limit - len(taken))
+        if room <= 0:
+            return
         used = Counter(job.new.kind for job in taken)
         heads = self._heads(queue)
         while heads and room > 0:

@@ -57,41 +57,52 @@ class Line:
         lane = self._lanes.get(order[0])
         if lane is None:
             lane = self._lanes[order[0]] = Ordered()
-            insort(self._awake, order[0])
+            lane.add(order)
+            self._sleep(order)
+            return
         lane.add(order)
-        if self._sleeps_until and lane.first is order:
-            self._wake(order[0])
+        if self._sleeps_until and lane.first is order and self._rouse(order[0]):
+            self._sleep(order)
 
     def remove(self, order: Order) -> None:
         """Show a job no more."""
         lane = self._lanes[order[0]]
-        if self._sleeps_until and lane.first == order:
-            self._wake(order[0])
+        slept = bool(self._sleeps_until) and lane.first == order and self._rouse(order[0])
         lane.remove(order)
         if not lane:
             del self._lanes[order[0]]
-            del self._awake[bisect_left(self._awake, order[0])]
+            if not slept:
+                del self._awake[bisect_left(self._awake, order[0])]
+        elif slept:
+            self._sleep(lane.first)
 
-    def _wake(self, priority: int) -> None:
+    def _sleep(self, first: Order) -> None:
+        """The lane need not be looked at before its first job is due."""
+        self._asleep.add((first[1], first[0]))
+        self._sleeps_until[first[0]] = first[1]
+
+    def _rouse(self, priority: int) -> bool:
+        """The lane sleeps no more; whether it did."""
         until = self._sleeps_until.pop(priority, None)
-        if until is not None:
-            self._asleep.remove((until, priority))
-            insort(self._awake, priority)
+        if until is None:
+            return False
+        self._asleep.remove((until, priority))
+        return True
 
     def head(self, now: datetime) -> Order | None:
         """The first shown job that is due."""
         while self._asleep and self._asleep.first[0] <= now:
             self._touched.count += 1
-            self._wake(self._asleep.first[1])
+            priority = self._asleep.first[1]
+            self._rouse(priority)
+            insort(self._awake, priority)
         while self._awake:
             self._touched.count += 1
-            priority = self._awake[0]
-            first = self._lanes[priority].first
+            first = self._lanes[self._awake[0]].first
             if first[1] <= now:
                 return first
             del self._awake[0]
-            self._asleep.add((first[1], priority))
-            self._sleeps_until[priority] = first[1]
+            self._sleep(first)
         return None
 
     def next_run_at(self, now: datetime) -> datetime | None:
