@@ -115,7 +115,7 @@ def check(_words: list[str]) -> int:
     # Tests go to mypy package by package: their modules have no package, so names may repeat.
     shipped = [ROOT / "dev.py", *sorted(ROOT.glob(".ci/*.py")), *(m / "src" for m in MEMBERS)]
     tests = [folder for m in MEMBERS if any((folder := m / "tests").rglob("*.py"))]
-    tests += [path for path in (ROOT / "docs/examples", ROOT / "docker/app") if path.is_dir()]
+    tests += [ROOT / "docs/examples", ROOT / "docs/tests", ROOT / "docker/app"]
     bin_ = environment() / BIN
     mypy: list[tuple[str, list[str | Path]]] = [
         (f"mypy: {folder.relative_to(ROOT)}", [bin_ / "mypy", folder]) for folder in tests
