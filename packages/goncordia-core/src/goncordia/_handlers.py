@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from goncordia import _check
 from goncordia.errors import ConfigurationError, UnsupportedError
-from goncordia.job import BaseJob, Job, SyncJob
+from goncordia.job import Job, SyncJob
 
 __all__ = [
     "Execution",
@@ -123,9 +123,9 @@ def check_parameter(what: str, handler: Any, args_type: Any, execution: str) -> 
     except (TypeError, NameError, AttributeError):
         return  # it names what exists for type checkers only
     said = typing.get_origin(annotation) or annotation
-    if not isinstance(said, type) or said is object:
+    if not isinstance(said, type) or said is Any or getattr(said, "_is_protocol", False):
         return
-    if said not in (BaseJob, job_type):
+    if said not in job_type.__mro__:
         hint = " (an async one gets Job, a plain one SyncJob)" if said in (Job, SyncJob) else ""
         raise ConfigurationError(f"{what} takes {said.__name__}; it is given {wanted}{hint}")
     inner = next(iter(typing.get_args(annotation)), None)
