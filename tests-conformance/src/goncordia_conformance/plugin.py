@@ -1,1 +1,112 @@
-"""The kit's pytest plugin."""
+"""The kit's pytest plugin: its marks and options, and what is said at the end of a run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import cast
+
+import pytest
+
+from goncordia_conformance.marks import MISSING, NOT_APPLICABLE, NOT_PROVED, RULES, Rule
+
+__all__: list[str] = []
+
+_PROPERTY = "goncordia_rules"
+_COLUMNS = ("passed", "failed", "not proved", "not applicable", "not claimed")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the kit's options."""
+    group = parser.getgroup("goncordia", "Goncordia's conformance kit")
+    group.addoption(
+        "--require-backends",
+        nargs="?",
+        const="all",
+        default="",
+        metavar="NAMES",
+        help="fail, and do not skip, where one of these backends is missing, such as 'pg,mysql'; "
+        "without names: where any is",
+    )
+    group.addoption(
+        "--goncordia-rules",
+        action="store_true",
+        help="count the tests of each rule of the driver contract",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the kit's marks."""
+    config.addinivalue_line("markers", "rule(*numbers): the contract's rules that a test proves")
+    config.addinivalue_line("markers", "goncordia_needs(*conditions): capabilities, by the kit")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Note the test's rules on its report, which travels from pytest-xdist's workers, too."""
+    rules = [number for mark in item.iter_markers("rule") for number in mark.args]
+    if rules:
+        item.user_properties.append((_PROPERTY, rules))
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Say what was not proved, what was switched off, and which backends were missing."""
+    for kind, title in (
+        (NOT_PROVED, "not proved"),
+        (NOT_APPLICABLE, "switched off, with the reason"),
+        (MISSING, "missing backends"),
+    ):
+        lines = Counter(
+            f"{_where(report, kind)}{reason.removeprefix(kind)}"
+            for report, reason in _skips(terminalreporter)
+            if reason.startswith(kind)
+        )
+        if lines:
+            terminalreporter.section(f"goncordia: {title}")
+            for line, tests in sorted(lines.items()):
+                terminalreporter.line(line if tests == 1 else f"{line} ({tests} tests)")
+    if config.getoption("--goncordia-rules"):
+        terminalreporter.section("goncordia: tests per rule")
+        _rule_table(terminalreporter)
+
+
+def _skips(reporter: pytest.TerminalReporter) -> Iterator[tuple[pytest.TestReport, str]]:
+    for report in reporter.stats.get("skipped", []):
+        if isinstance(report, pytest.TestReport) and isinstance(report.longrepr, tuple):
+            yield report, str(report.longrepr[2]).removeprefix("Skipped: ")
+
+
+def _where(report: pytest.TestReport, kind: str) -> str:
+    """The test class; for a missing backend, nothing."""
+    parts = report.nodeid.split("::")
+    return "" if kind == MISSING or len(parts) < 3 else parts[1]
+
+
+def _rule_table(reporter: pytest.TerminalReporter) -> None:
+    counts: dict[Rule, Counter[str]] = {number: Counter() for number in RULES}
+
+    def count(report: object, column: str) -> None:
+        # A module that could not be collected has a report, too.
+        for name, numbers in (
+            report.user_properties if isinstance(report, pytest.TestReport) else ()
+        ):
+            if name == _PROPERTY:
+                for number in cast(list[Rule], numbers):
+                    counts[number][column] += 1
+
+    for outcome in ("passed", "failed", "error"):
+        for report in reporter.stats.get(outcome, []):
+            count(report, "passed" if outcome == "passed" else "failed")
+    for report, reason in _skips(reporter):
+        if reason.startswith(NOT_PROVED):
+            count(report, "not proved")
+        elif reason.startswith(NOT_APPLICABLE):
+            count(report, "not applicable")
+        else:
+            count(report, "not claimed")
+    reporter.line(f"{'rule':<9}{''.join(f'{column:>15}' for column in _COLUMNS)}  about")
+    for number, columns in counts.items():
+        numbers = "".join(f"{columns[column] or '':>15}" for column in _COLUMNS)
+        reporter.line(f"{number:<9}{numbers}  {RULES[number]}")
