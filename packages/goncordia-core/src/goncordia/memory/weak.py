@@ -80,14 +80,21 @@ class WeakExecutor(MemoryExecutor):
         return self._call(operation)
 
     def _fetch(self, store: Store, request: FetchRequest, now: datetime) -> FetchResult:
-        limit = self._rng.randint(0, request.limit) if self._chance(_SHORT) else request.limit
-        asked = msgspec.structs.replace(request, limit=limit)
-        result = store.fetch(asked, now, self._pass_over(now))
-        if len(result.jobs) == limit < request.limit and not result.lost:
-            result = msgspec.structs.replace(result, more=True)
+        if request.limit > 0 and self._chance(_SHORT):
+            result = self._fetch_short(store, request, now)
+        else:
+            result = store.fetch(request, now, self._pass_over(now))
         if self._chance(_UNKNOWN):
             result = msgspec.structs.replace(result, next_due_in=None)
         return result
+
+    def _fetch_short(self, store: Store, request: FetchRequest, now: datetime) -> FetchResult:
+        """Stop early and say so. Nothing is passed over: only a full result may do that."""
+        fewer = self._rng.randrange(request.limit)
+        result = store.fetch(msgspec.structs.replace(request, limit=fewer), now)
+        if len(result.jobs) < fewer or result.lost:
+            return result
+        return msgspec.structs.replace(result, more=True)
 
     def _pass_over(self, now: datetime) -> PassOver:
         since = now - timedelta(seconds=LATE_FIND_BOUND)
