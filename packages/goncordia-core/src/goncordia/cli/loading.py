@@ -36,11 +36,15 @@ def load_registry(path: str) -> Registry[Any]:
             raise ConfigurationError(
                 f"registry: {path!r}: {module_name} has no {attribute!r}{_advice(found)}"
             ) from None
-    if not isinstance(found, Registry):
+    if not _is_registry(found):
         what = type(found).__name__
-        raise ConfigurationError(f"registry: {path!r} is a {what} and not a Registry")
+        raise ConfigurationError(f"registry: {path!r} is of type {what}, not a Registry")
     registry: Registry[Any] = found
     return registry
+
+
+def _is_registry(value: object) -> bool:
+    return isinstance(value, Registry)
 
 
 def _module(path: str, name: str) -> object:
@@ -71,5 +75,5 @@ def _where(error: BaseException) -> str:
 
 
 def _advice(module: object) -> str:
-    there = [name for name, value in vars(module).items() if isinstance(value, Registry)]
+    there = [name for name, value in vars(module).items() if _is_registry(value)]
     return f"; there is {', '.join(map(repr, there))}" if there else ""

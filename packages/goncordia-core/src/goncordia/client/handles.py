@@ -11,7 +11,7 @@ from goncordia._typing import LooseGeneric, TypeVar
 from goncordia.args import JobArgs
 from goncordia.errors import ConfigurationError
 
-__all__ = ["EnqueuedMany", "HasId", "JobHandle", "JobRef", "id_of", "ids_of"]
+__all__ = ["EnqueuedMany", "HasId", "JobHandle", "JobRef", "id_of", "ids_of", "shown"]
 
 A_co = TypeVar("A_co", bound=JobArgs, covariant=True, default=JobArgs)
 
@@ -115,6 +115,11 @@ JobRef: TypeAlias = UUID | HasId
 """A job, by its id or by something that carries it."""
 
 
+def shown(value: object) -> object:
+    """What an error may show of a value that is out of place: never args, which may be secret."""
+    return value if value is None or isinstance(value, str | int | float | UUID) else type(value)
+
+
 def id_of(field: str, job: object) -> UUID:
     """The id of a job.
 
@@ -123,7 +128,7 @@ def id_of(field: str, job: object) -> UUID:
     """
     found = job if isinstance(job, UUID) else getattr(job, "id", None)
     if not isinstance(found, UUID):
-        _check.refuse(field, job, "a job: its UUID, or a handle, JobInfo or Job")
+        _check.refuse(field, shown(job), "a job: its UUID, or a handle, JobInfo or Job")
     return found
 
 
@@ -134,6 +139,6 @@ def ids_of(field: str, jobs: object) -> list[UUID]:
         ConfigurationError: it is no iterable of jobs.
     """
     if isinstance(jobs, str | bytes | UUID) or not hasattr(jobs, "__iter__"):
-        _check.refuse(field, jobs, "an iterable of jobs")
+        _check.refuse(field, shown(jobs), "an iterable of jobs")
     items: Any = jobs
     return [id_of(f"{field}[{i}]", job) for i, job in enumerate(items)]

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias, TypeVar, cast
 
 from goncordia import _check
 from goncordia.args import JobArgs
-from goncordia.client.handles import EnqueuedMany, JobHandle
+from goncordia.client.handles import EnqueuedMany, JobHandle, shown
 from goncordia.client.operations.steps import Backend, Op, Replay, name_of
 from goncordia.driver import (
     After,
@@ -97,8 +97,7 @@ class Inserting:
             ConfigurationError: one is unknown or wrong.
             UnsupportedError: the driver cannot keep what one asks for.
         """
-        if opts is not None:
-            _check.instance("opts", opts, InsertOpts, "InsertOpts(…); options go by name")
+        _check_opts(opts)
         resolved = resolve(options_of(cls), self._defaults, opts, options)
         if resolved.unique is not None and not self.driver.capabilities.unique_jobs:
             raise UnsupportedError(name_of(self.driver), "unique_jobs", "enqueue without unique=")
@@ -124,7 +123,7 @@ class Inserting:
     def pairs(self, item: object) -> tuple[object, ResolvedOptions]:
         """How to read items that are args and their own options."""
         if not isinstance(item, tuple):
-            _check.refuse("jobs", item, "a pair (args, InsertOpts(…))")
+            _check.refuse("jobs", shown(item), "a pair (args, InsertOpts(…))")
         pair = cast("tuple[object, ...]", item)
         if len(pair) != 2:
             raise ConfigurationError(f"jobs: {len(pair)} values are not a pair (args, InsertOpts)")
@@ -182,6 +181,11 @@ class Inserting:
                 return self.driver.clock.now()
 
 
+def _check_opts(opts: object) -> None:
+    if opts is not None and not isinstance(opts, InsertOpts):
+        _check.refuse("opts", shown(opts), "InsertOpts(…); options go by name")
+
+
 class Many:
     """A stream of jobs on its way to the backend, in chunks.
 
@@ -216,7 +220,7 @@ class Many:
         # What came as a collection bounds the memory of its handles.
         keep = isinstance(source, Collection)
         if not (hasattr(source, "__iter__") or hasattr(source, "__aiter__")):
-            _check.refuse("args", source, "an iterable of args")
+            _check.refuse("args", shown(source), "an iterable of args")
         self._handles: list[JobHandle[JobArgs]] | None = [] if keep else None
 
     def items(self) -> Iterable[Any]:
@@ -226,7 +230,9 @@ class Many:
             ConfigurationError: they come asynchronously.
         """
         if isinstance(self.source, AsyncIterable):
-            _check.refuse("args", self.source, "a plain iterable: for async ones there is Client")
+            _check.refuse(
+                "args", shown(self.source), "a plain iterable: for async ones there is Client"
+            )
         return self.source
 
     def add(self, item: Any) -> bool:
