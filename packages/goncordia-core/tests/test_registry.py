@@ -109,6 +109,8 @@ def test_output() -> None:
     with pytest.raises(PayloadError, match=r"^output: \$: object has no JSON form$") as caught:
         spec.encode_output(object())
     assert caught.value.kind == "send_email"
+    with pytest.raises(PayloadError, match=r"^output: the worker returned a coroutine; register"):
+        spec.encode_output(send_email(None))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final, Literal, TypeAlias
 
 from goncordia import _check
+from goncordia._typing import signature
 from goncordia.errors import ConfigurationError, UnsupportedError
 from goncordia.job import Job, SyncJob
 
@@ -106,18 +107,18 @@ def check_parameter(what: str, handler: Any, args_type: Any, execution: str) -> 
         ConfigurationError: it takes more or less than the job, or says that it takes another.
     """
     try:
-        signature = inspect.signature(handler)
+        takes = signature(handler)
     except ValueError:  # written in C: there is nothing to look at
         return
     job_type = Job if execution == "async" else SyncJob
     wanted = f"{job_type.__name__}[{getattr(args_type, '__name__', args_type)}]"
     try:
-        signature.bind(None)
+        takes.bind(None)
     except TypeError:
         raise ConfigurationError(
-            f"{what} takes {signature}; a worker takes one argument, the {wanted}"
+            f"{what} takes {takes}; a worker takes one argument, the {wanted}"
         ) from None
-    first = next(iter(signature.parameters.values()))
+    first = next(iter(takes.parameters.values()))
     try:
         annotation = typing.get_type_hints(function_behind(handler)).get(first.name)
     except (TypeError, NameError, AttributeError):
@@ -144,13 +145,13 @@ def check_middleware(what: str, middleware: Any) -> None:
     if not is_async(middleware):
         _check.refuse(what, middleware, "async: write async def")
     try:
-        signature = inspect.signature(middleware)
+        takes = signature(middleware)
     except ValueError:  # written in C: there is nothing to look at
         return
     try:
-        signature.bind(None, None)
+        takes.bind(None, None)
     except TypeError:
-        _check.refuse(what, middleware, f"a function of (job, call_next): it takes {signature}")
+        _check.refuse(what, middleware, f"a function of (job, call_next): it takes {takes}")
 
 
 def check_lifespan(lifespan: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Type variables with defaults, on every supported version of Python.
+"""Type variables with defaults and signatures, on every supported version of Python.
 
 ``TypeVar(..., default=…)`` came with Python 3.13. Type checkers know it in older versions too, as
 ``typing_extensions.TypeVar``, whose stub they bring along; at run time the default is not needed.
@@ -8,10 +8,13 @@ subscripted loosely: see :class:`LooseGeneric`.
 
 from __future__ import annotations
 
+import inspect
+import sys
 import types
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["LooseGeneric", "TypeVar"]
+__all__ = ["LooseGeneric", "TypeVar", "signature"]
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -36,3 +39,16 @@ else:
 
         def __class_getitem__(cls, item: Any) -> types.GenericAlias:
             return types.GenericAlias(cls, item)
+
+
+def signature(function: Callable[..., Any]) -> inspect.Signature:
+    """The signature, also while an annotation names what does not exist yet.
+
+    Raises:
+        ValueError: it has none that Python knows, as some functions written in C.
+    """
+    if sys.version_info >= (3, 14):
+        from annotationlib import Format  # noqa: PLC0415 - there is none before
+
+        return inspect.signature(function, annotation_format=Format.FORWARDREF)
+    return inspect.signature(function)

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias, runtime_checkable
 
 from goncordia._check import Duration, flag, mapping, number, refuse, seconds
+from goncordia._typing import signature
 from goncordia.errors import ConfigurationError
 
 __all__ = [
@@ -208,15 +209,15 @@ def as_policy(field: str, rule: object) -> RetryPolicy:
     if not callable(rule) or inspect.iscoroutinefunction(rule):
         refuse(field, rule, "a retry policy or a plain function of the attempt")
     try:
-        signature = inspect.signature(rule)
+        takes = signature(rule)
     except ValueError:  # written in C: no signature to look at
         return _Function(rule, takes_error=False)
     for arguments in ((1, None), (1,)):
         try:
-            signature.bind(*arguments)
+            takes.bind(*arguments)
         except TypeError:
             continue
         return _Function(rule, takes_error=len(arguments) == 2)
     raise ConfigurationError(
-        f"{field}: {rule!r} takes {signature}; a policy takes (attempt) or (attempt, error)"
+        f"{field}: {rule!r} takes {takes}; a policy takes (attempt) or (attempt, error)"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol, TypeAlias, TypedDict, overload
 from uuid import UUID
@@ -14,6 +15,7 @@ from goncordia._handlers import check_middleware
 from goncordia._typing import TypeVar
 from goncordia.args import JobArgs
 from goncordia.driver.values import NO_TIMEOUT
+from goncordia.errors import PayloadError
 from goncordia.job import Job, SyncJob
 from goncordia.payload.codec import encode_value
 from goncordia.retry import RetryPolicy, RetryRule, as_policy
@@ -118,7 +120,16 @@ class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         Raises:
             PayloadError: it has no such form.
         """
-        return encode_value(value, what="output", kind=self.kind)
+        try:
+            return encode_value(value, what="output", kind=self.kind)
+        except PayloadError:
+            if not inspect.iscoroutine(value):
+                raise
+            value.close()  # it will not be awaited, and need not be complained of
+        raise PayloadError(
+            "output: the worker returned a coroutine; register it with execution='async'",
+            kind=self.kind,
+        )
 
 
 class WorkerDecorator(Protocol[A_in, S_in]):

@@ -12,6 +12,7 @@ from typing import Any, Final, Generic, ParamSpec, Protocol, TypeVar, cast, over
 import msgspec
 
 from goncordia import _check
+from goncordia._typing import signature
 from goncordia.args import TaskArgs
 from goncordia.errors import ConfigurationError
 
@@ -58,7 +59,7 @@ class Task(Generic[P, R, T]):
         functools.update_wrapper(self, function)
         self.__wrapped__: Callable[P, R] = function
         self._options = dict(options or {})
-        self._signature = inspect.signature(function)
+        self._signature = signature(function)
         for parameter in self._signature.parameters.values():
             self._check(parameter)
 
