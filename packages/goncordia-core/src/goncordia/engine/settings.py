@@ -115,9 +115,9 @@ class Settings:
                 f"heartbeat_interval: {beat:g} s is not below half the lease ({held:g} s)"
             )
         queue_limits = _limits("queue_policies", queue_policies, QueuePolicy)
-        known("queue_policies", queue_limits, checked_queues)
+        known("queue of this pool", queue_limits, checked_queues, field="queue_policies")
         kind_limits = _limits("kind_policies", kind_policies, KindPolicy)
-        known("kind_policies", kind_limits, tuple(kinds))
+        known("kind with a worker", kind_limits, tuple(kinds), field="kind_policies")
         return cls(
             queues=checked_queues,
             concurrency=whole("concurrency", concurrency, 1, _MAX_CONCURRENCY),

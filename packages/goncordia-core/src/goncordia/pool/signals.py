@@ -7,6 +7,7 @@ import logging
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import Final
 
 __all__ = ["shutdown_signals"]
@@ -24,15 +25,29 @@ def shutdown_signals() -> Iterator[asyncio.Event]:
 
     def ask(number: signal.Signals) -> None:
         logger.info("%s: shutting down; a second signal ends the process at once", number.name)
+        _forget(loop)
         for each in _SIGNALS:
-            loop.remove_signal_handler(each)
             signal.signal(each, signal.SIG_DFL)
         asked.set()
 
+    def from_thread(number: int, _frame: FrameType | None) -> None:
+        loop.call_soon_threadsafe(ask, signal.Signals(number))
+
     for number in _SIGNALS:
-        loop.add_signal_handler(number, ask, number)
+        try:
+            loop.add_signal_handler(number, ask, number)
+        except NotImplementedError:  # Windows
+            signal.signal(number, from_thread)
     try:
         yield asked
     finally:
-        for number in _SIGNALS:
+        _forget(loop)
+
+
+def _forget(loop: asyncio.AbstractEventLoop) -> None:
+    """Handle the signals no longer."""
+    for number in _SIGNALS:
+        try:
             loop.remove_signal_handler(number)
+        except NotImplementedError:
+            signal.signal(number, signal.SIG_DFL)
