@@ -1,0 +1,348 @@
+"""``goncordia`` itself, ``migrate`` and ``worker``."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from goncordia import ConfigurationError, DriverUnavailableError, MigrationRequiredError
+from goncordia.cli import main
+from goncordia.cli import worker as worker_module
+from goncordia.cli.backend import run as run_loop
+from goncordia.cli.loading import load_registry
+from goncordia.memory import MemoryDriver
+from goncordia.registry import Registry
+
+from .conftest import Run
+
+APP = """
+from dataclasses import dataclass
+from typing import ClassVar
+from goncordia import Job, Registry
+
+@dataclass
+class Mail:
+    kind: ClassVar[str] = "mail"
+    to: str
+
+registry = Registry()
+other = 5
+
+class Box:
+    inner = registry
+
+@registry.worker(Mail)
+async def mail(job: Job[Mail]) -> None:
+    print("to", job.args.to)
+"""
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with modules in it, as the current one."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    for name, text in {
+        "good_app": APP,
+        "raises_app": "def read():\n    raise KeyError('SECRET')\nread()\n",
+        "syntax_app": "def (",
+        "needs_app": "import no_such_library",
+        "twice_app": APP + "\nregistry.worker(Mail)(mail)\n",
+    }.items():
+        (tmp_path / f"{name}.py").write_text(text)
+    for name in [name for name in sys.modules if name.endswith("_app")]:
+        monkeypatch.delitem(sys.modules, name)
+    return tmp_path
+
+
+# ---------------------------------------------------------------- the command itself
+
+
+def test_the_version(run: Run) -> None:
+    result = run("--version")
+    assert (result.exit_code, result.stdout) == (
+        0,
+        f"goncordia-core {version('goncordia-core')}\n",
+    )
+
+
+def test_no_words_and_wrong_words(run: Run) -> None:
+    bare = run()
+    assert bare.exit_code == 2
+    assert "migrate" in bare.stdout + bare.stderr
+    assert run("migrat").exit_code == 2
+    assert run("--help").exit_code == 0
+
+
+@pytest.mark.parametrize("missing", ["typer", "rich"])
+def test_without_its_extra(missing: str) -> None:
+    script = f"""
+import sys
+sys.modules[{missing!r}] = None
+from goncordia.cli import main
+main()
+"""
+    answer = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    told = f"goncordia: the command line needs {missing}: pip install 'goncordia-core[cli]'\n"
+    assert (answer.returncode, answer.stdout, answer.stderr) == (2, "", told)
+
+
+def test_main_runs_the_app(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["goncordia", "migrate", "--url", "memory://"])
+    with pytest.raises(SystemExit) as caught:
+        main()
+    assert caught.value.code == 0
+    assert capsys.readouterr().out == "nothing to do: the schema is up to date\n"
+
+
+# ---------------------------------------------------------------- migrate
+
+
+def test_migrate_prints_what_was_done(
+    run: Run, driver: MemoryDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed: list[bool] = []
+
+    async def migrate() -> list[str]:
+        return ["created goncordia_jobs", "created goncordia_records"]
+
+    async def aclose() -> None:
+        closed.append(True)
+
+    monkeypatch.setattr(driver, "migrate", migrate)
+    monkeypatch.setattr(driver, "aclose", aclose)
+    result = run("migrate")
+    assert result.exit_code == 0
+    assert result.stdout == "created goncordia_jobs\ncreated goncordia_records\n"
+    assert closed == [True]
+
+
+def test_migrate_can_print_only(
+    run: Run, driver: MemoryDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nothing = run("migrate", "--print")
+    assert (nothing.exit_code, nothing.stdout) == (0, "")
+    assert nothing.stderr == "goncordia: this backend has no schema\n"
+    monkeypatch.setattr(driver, "migration_script", lambda: "CREATE TABLE t (id int);")
+    assert run("migrate", "--print").stdout == "CREATE TABLE t (id int);\n"
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "told"),
+    [
+        (DriverUnavailableError("cannot connect: refused"), 1, "cannot connect: refused"),
+        (ConfigurationError("path: '/x' cannot be read"), 2, "path: '/x' cannot be read"),
+    ],
+)
+def test_errors_are_one_line(
+    run: Run,
+    driver: MemoryDriver,
+    monkeypatch: pytest.MonkeyPatch,
+    error: Exception,
+    code: int,
+    told: str,
+) -> None:
+    async def migrate() -> list[str]:
+        error.add_note("look at the log")
+        raise error
+
+    monkeypatch.setattr(driver, "migrate", migrate)
+    result = run("migrate")
+    assert result.exit_code == code
+    assert result.stderr == f"goncordia: {told}\n  look at the log\n"
+
+
+def test_an_old_schema_says_what_to_run(
+    run: Run, driver: MemoryDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def verify() -> None:
+        raise MigrationRequiredError("the schema is at version 1, this code needs 2")
+
+    monkeypatch.setattr(driver, "verify", verify)
+    result = run("jobs", "list")
+    assert result.exit_code == 1
+    told = "the schema is at version 1, this code needs 2 (run: goncordia migrate)"
+    assert result.stderr == f"goncordia: {told}\n"
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("", "url: none is given; use --url or set GONCORDIA_URL, such as sqlite:///jobs.db"),
+        ("jobs.db", "url: 'jobs.db' has no scheme; a URL looks like 'sqlite:///jobs.db'"),
+        ("memory://x", "url: 'memory://x' is not 'memory://', which takes nothing more"),
+        ("mongodb://h", "url: no installed driver claims the scheme 'mongodb'; install goncordia-"),
+    ],
+)
+@pytest.mark.parametrize("words", [["migrate"], ["jobs", "list"], ["worker", "good_app:registry"]])
+@pytest.mark.usefixtures("here")
+def test_wrong_urls(run: Run, url: str, told: str, words: list[str]) -> None:
+    result = run(*words, GONCORDIA_URL=url)
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"goncordia: {told}")
+
+
+# ---------------------------------------------------------------- worker
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("path", ["good_app:registry", "good_app:Box.inner"])
+def test_a_registry_is_loaded_from_here(path: str) -> None:
+    assert isinstance(load_registry(path), Registry)
+
+
+@pytest.mark.usefixtures("here", "driver")
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("good_app", "'good_app' is not like 'app.jobs:registry'"),
+        (":registry", "':registry' is not like 'app.jobs:registry'"),
+        ("good_app:", "'good_app:' is not like 'app.jobs:registry'"),
+        ("absent_app:r", "'absent_app:r': there is no module 'absent_app' here or on PYTHONPATH"),
+        ("good_app.sub:r", "'good_app.sub:r': there is no module 'good_app.sub' here or on "),
+        ("good_app:reg", "'good_app:reg': good_app has no 'reg'; there is 'registry'"),
+        ("raises_app:r", "'raises_app:r': importing raises_app failed: KeyError: 'SECRET' ("),
+        ("syntax_app:r", "'syntax_app:r': importing syntax_app failed: SyntaxError: "),
+        ("needs_app:r", "'needs_app:r': importing needs_app failed: No module named 'no_such_lib"),
+        ("good_app:other", "'good_app:other' is of type int, not a Registry"),
+    ],
+)
+def test_a_path_that_does_not_lead_to_a_registry(run: Run, path: str, told: str) -> None:
+    result = run("worker", path)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith(f"goncordia: registry: {told}")
+    assert len(result.stderr.splitlines()) == 1
+
+
+@pytest.mark.usefixtures("here", "driver")
+def test_an_error_in_a_module_names_the_line(run: Run) -> None:
+    result = run("worker", "raises_app:r")
+    assert result.stderr.rstrip().endswith("raises_app.py, line 2)")
+
+
+@pytest.mark.usefixtures("here", "driver")
+def test_a_wrong_registration_says_it_itself(run: Run) -> None:
+    result = run("worker", "twice_app:registry")
+    assert result.exit_code == 2
+    assert "mail" in result.stderr
+    assert "importing" not in result.stderr
+
+
+class FakePool:
+    made: list[tuple[Any, Any, dict[str, Any]]]
+
+    def __init__(self, driver: Any, registry: Any, **settings: Any) -> None:
+        self.made.append((driver, registry, settings))
+
+    async def run(self) -> None:
+        pass
+
+
+@pytest.fixture
+def pools(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, Any, dict[str, Any]]]:
+    FakePool.made = []
+    monkeypatch.setattr(worker_module, "WorkerPool", FakePool)
+    return FakePool.made
+
+
+@pytest.mark.usefixtures("here")
+def test_the_pool_gets_what_was_given_and_no_more(
+    run: Run, driver: MemoryDriver, pools: list[tuple[Any, Any, dict[str, Any]]]
+) -> None:
+    assert run("worker", "good_app:registry").exit_code == 0
+    assert (
+        run(
+            "worker",
+            "good_app:registry",
+            "-q",
+            "b",
+            "-q",
+            "a",
+            "-c",
+            "3",
+            "--shutdown-timeout",
+            "1.5",
+        ).exit_code
+        == 0
+    )
+    assert [(pool[0], pool[2]) for pool in pools] == [
+        (driver, {"queues": ["default"]}),
+        (driver, {"queues": ["b", "a"], "concurrency": 3, "shutdown_timeout": 1.5}),
+    ]
+
+
+@pytest.mark.usefixtures("here", "pools", "driver")
+def test_a_queue_without_jobs_is_only_a_warning(run: Run, caplog: pytest.LogCaptureFixture) -> None:
+    assert run("worker", "good_app:registry", "-q", "default", "-q", "later").exit_code == 0
+    told = [record.getMessage() for record in caplog.records if record.name == "goncordia.cli"]
+    assert told == ["queue 'later' has no jobs yet; there are: default"]
+
+
+@pytest.mark.usefixtures("here", "driver")
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["-c", "0"], "concurrency: 0 is not a whole number from 1"),
+        (["-q", ""], "''"),
+        (["--shutdown-timeout", "-1"], "shutdown_timeout: -1.0 is not a number of seconds"),
+    ],
+)
+def test_wrong_settings_of_the_pool(run: Run, words: list[str], told: str) -> None:
+    result = run("worker", "good_app:registry", *words)
+    assert result.exit_code == 2
+    assert told in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_uvloop_where_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def loop() -> str:
+        import asyncio
+
+        return type(asyncio.get_running_loop()).__module__
+
+    if os.name != "nt":
+        assert run_loop(loop()) == "uvloop"
+    monkeypatch.setitem(sys.modules, "uvloop", None)
+    assert run_loop(loop()).startswith("asyncio")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
+def test_a_real_worker_ends_on_a_signal(here: Path) -> None:
+    command = Path(sys.executable).with_name("goncordia")
+    env = os.environ | {"GONCORDIA_URL": "memory://"}
+    process = subprocess.Popen(
+        [command, "worker", "good_app:registry"],
+        cwd=here,
+        env=env,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if " works default " in line:
+                break
+        sent = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        rest = process.stderr.read()
+        assert process.wait(20) == 0
+        assert time.monotonic() - sent < 10
+        assert "has stopped" in rest
+        assert "Traceback" not in rest
+    finally:
+        process.kill()
+        process.wait()
+        if process.stderr is not None:
+            process.stderr.close()
