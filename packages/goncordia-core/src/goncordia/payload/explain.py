@@ -50,6 +50,8 @@ def explain(error: BaseException, cls: Any) -> str:
         return str(error)
     if isinstance(error, UnicodeEncodeError):
         return "text with a lone surrogate, which UTF-8 cannot hold"
+    if isinstance(error, UnicodeDecodeError):
+        return "Invalid UTF-8 encoded string"
     if isinstance(error, RecursionError):
         return "nested too deep, or in a circle"
     if type(error).__module__.startswith("pydantic") and hasattr(error, "errors"):

@@ -66,7 +66,8 @@ class Plan:
             lenient = False
         else:
             self.load = decoder(cls, f"args: {origin.__qualname__}")
-            lenient = any(_compares_leniently(node) for _, node in _nodes(cls))
+            nodes = _nodes_of(cls)
+            lenient = nodes is None or any(_compares_leniently(node) for _, node in nodes)
         compared = self.names
         if hasattr(origin, "__pydantic_extra__"):
             compared += ("__pydantic_extra__",)
@@ -101,14 +102,24 @@ def decoder(cls: Any, what: str) -> Callable[[bytes], Any]:
     """
     try:
         load = msgspec.json.Decoder(cls, dec_hook=_load_other).decode
-        strange = [(path, node.cls) for path, node in _nodes(cls) if _is_strange(node)]
     except (TypeError, NameError, NotImplementedError, ValueError) as error:
         raise ConfigurationError(f"{what} cannot be decoded: {error}") from error
-    if strange:
-        path, found = strange[0]
-        name = getattr(found, "__qualname__", repr(found))
-        raise ConfigurationError(f"{what}{path}: {name} has no JSON form")
+    for path, node in _nodes_of(cls) or ():
+        if _is_strange(node):
+            name = getattr(node.cls, "__qualname__", repr(node.cls))
+            raise ConfigurationError(f"{what}{path}: {name} has no JSON form")
     return load
+
+
+def _nodes_of(cls: Any) -> list[tuple[str, Any]] | None:
+    """Every type inside a type, with its path; None: msgspec cannot tell.
+
+    Before 0.21 it cannot tell of ``Literal["a", 1]``, although it decodes it.
+    """
+    try:
+        return list(_nodes(cls))
+    except TypeError:
+        return None
 
 
 def _is_strange(node: Any) -> bool:
