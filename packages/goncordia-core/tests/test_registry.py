@@ -103,6 +103,20 @@ def test_what_is_not_said() -> None:
     assert one(send_email, retry_policy=lambda n: n).retry_policy.delay(4, None, None) == 4.0
 
 
+def test_a_worker_knows_the_version_of_its_args_class() -> None:
+    @dataclass
+    class Newer:
+        kind: ClassVar[str] = "newer"
+        payload_version: ClassVar[int] = 2
+
+    registry = Registry()
+    registry.add_worker(Newer, lambda job: None)
+    assert registry.freeze()["newer"].payload_version == 2
+    registry = Registry()
+    registry.add_worker(Newer, lambda job: None, payload_version=3)
+    assert registry.freeze()["newer"].payload_version == 3
+
+
 def test_output() -> None:
     spec = one(send_email)
     assert spec.encode_output({"a": 1}) == b'{"a":1}'

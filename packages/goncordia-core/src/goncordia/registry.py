@@ -22,7 +22,7 @@ from goncordia._typing import TypeVar
 from goncordia.args import JobArgs
 from goncordia.errors import ConfigurationError
 from goncordia.job import Job, SyncJob
-from goncordia.options import InsertOpts
+from goncordia.options import InsertOpts, options_of
 from goncordia.payload.codec import args_decoder
 from goncordia.payload.fields import kind_of
 from goncordia.payload.tasks import Task, TaskDecorator
@@ -68,7 +68,11 @@ class _Entry(msgspec.Struct, frozen=True, eq=False):
 
     def spec(self, outer: tuple[Middleware, ...]) -> WorkerSpec:
         args_type = self.args_type()
-        options = {**self.options, "middleware": outer + self.options.get("middleware", ())}
+        options = {
+            "payload_version": options_of(args_type).given.get("payload_version", 1),
+            **self.options,
+            "middleware": outer + self.options.get("middleware", ()),
+        }
         return WorkerSpec(
             kind=self.kind,
             args_type=args_type,

@@ -57,7 +57,8 @@ class WorkerOptions(TypedDict, total=False):
             limit, which is also the default.
         retry_policy: how long to wait after a failure. Default: the pool's.
         middleware: around this worker, the first one outermost, inside the registry's.
-        payload_version: the newest version of the args' shape that it understands. Default: 1.
+        payload_version: the newest version of the args' shape that it understands. Default: that
+            of the args class, else 1.
     """
 
     max_attempts: int
