@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib.metadata import EntryPoint, entry_points
-from typing import Final
+from typing import Final, TypeGuard
 
 from goncordia.driver.base import AnyDriver, BaseDriver
 from goncordia.errors import ConfigurationError
@@ -60,13 +60,17 @@ def _unclaimed(scheme: str, installed: list[str]) -> str:
     )
 
 
-def _load(point: EntryPoint) -> type[BaseDriver]:
+def _load(point: EntryPoint) -> type[AnyDriver]:
     try:
-        driver = point.load()
+        loaded: object = point.load()
     except ImportError as error:
         raise ConfigurationError(
             f"url: the driver for {point.name!r}, {point.value!r}, cannot be imported: {error}"
         ) from error
-    if not (isinstance(driver, type) and issubclass(driver, BaseDriver)):
+    if not _is_driver(loaded):
         raise ConfigurationError(f"url: {point.value!r} is not a subclass of BaseDriver")
-    return driver
+    return loaded
+
+
+def _is_driver(found: object) -> TypeGuard[type[AnyDriver]]:
+    return isinstance(found, type) and issubclass(found, BaseDriver)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import math
+from collections import deque
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
 from goncordia.driver.requests import Change, ListFilter, PruneRequest
 from goncordia.driver.results import QueueStats
@@ -13,13 +14,22 @@ from goncordia.driver.values import FINISHED_STATES, At, JobRow, JobState
 if TYPE_CHECKING:
     from goncordia.driver.executor import BaseExecutor
 
-__all__ = ["CAP", "count", "prune", "queue_stats", "row_matches", "rows", "unique_key_held"]
+__all__ = [
+    "CAP",
+    "UNFINISHED_STATES",
+    "Rows",
+    "count",
+    "prune",
+    "queue_stats",
+    "row_matches",
+    "unique_key_held",
+]
 
 CAP: Final = 10_000
 """How many jobs a default looks at before it stops."""
 
 _PAGE: Final = 500
-_WAITING: Final = frozenset({JobState.AVAILABLE, JobState.SCHEDULED, JobState.RETRYABLE})
+UNFINISHED_STATES: Final = frozenset(JobState) - FINISHED_STATES
 
 
 def row_matches(row: JobRow, where: ListFilter) -> bool:
@@ -48,31 +58,51 @@ def unique_key_held(row: JobRow, now: datetime) -> bool:
             return not row.state.finished
 
 
-async def rows(executor: BaseExecutor, where: ListFilter) -> AsyncIterator[JobRow]:
-    """The matching jobs, newest first, as far as the cap."""
-    page, seen = None, 0
-    while seen < CAP:
-        got = await executor.list_jobs(where, page, min(_PAGE, CAP - seen))
-        for row in got.jobs:
-            yield row
-        seen += len(got.jobs)
-        page = got.next
-        if page is None:
-            return
+class Rows:
+    """The matching jobs, newest first, whatever of the filter the driver obeys.
+
+    Args:
+        executor: where to list.
+        where: which jobs.
+        capped: look at no more than the cap.
+    """
+
+    def __init__(self, executor: BaseExecutor, where: ListFilter, *, capped: bool = True) -> None:
+        self._executor = executor
+        self._where = where
+        self._left = CAP if capped else math.inf
+        self._page: bytes | None = None
+        self._read: deque[JobRow] = deque()
+        self.complete = False
+        """Whether the end of the list was reached."""
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> JobRow:
+        while not self._read:
+            if self.complete or self._left <= 0:
+                raise StopAsyncIteration
+            size = int(min(_PAGE, self._left))
+            got = await self._executor.list_jobs(self._where, self._page, size)
+            self._read.extend(row for row in got.jobs if row_matches(row, self._where))
+            self._left -= len(got.jobs)
+            self._page = got.next
+            self.complete = got.next is None
+        return self._read.popleft()
 
 
 async def count(executor: BaseExecutor, where: ListFilter) -> int:
-    """How many jobs match, up to the cap."""
-    return sum([1 async for _ in rows(executor, where)])
+    """How many jobs match, among the newest up to the cap."""
+    return sum([1 async for _ in Rows(executor, where)])
 
 
 async def queue_stats(executor: BaseExecutor) -> list[QueueStats]:
     """Unfinished jobs by queue and state; inexact once the cap is reached."""
     numbers: dict[str, dict[JobState, int]] = {}
     oldest: dict[str, datetime] = {}
-    seen = 0
-    async for row in rows(executor, ListFilter(states=_WAITING | {JobState.RUNNING})):
-        seen += 1
+    rows = Rows(executor, ListFilter(states=UNFINISHED_STATES))
+    async for row in rows:
         states = numbers.setdefault(row.queue, {})
         states[row.state] = states.get(row.state, 0) + 1
         if row.state is JobState.AVAILABLE:
@@ -85,7 +115,7 @@ async def queue_stats(executor: BaseExecutor) -> list[QueueStats]:
             retryable=states.get(JobState.RETRYABLE, 0),
             running=states.get(JobState.RUNNING, 0),
             oldest_due=oldest.get(name),
-            exact=seen < CAP,
+            exact=rows.complete,
         )
         for name, states in sorted(numbers.items())
     ]
@@ -103,7 +133,10 @@ async def prune(executor: BaseExecutor, request: PruneRequest) -> int:
         return 0
     now = await executor.now()
     changes: list[Change] = []
-    async for row in rows(executor, ListFilter(states=states)):
+    # What ended before a time was made before it. Without a cap: the oldest come last in a list.
+    latest = max(limit for limit in before.values() if limit is not None)
+    where = ListFilter(states=states, created_until=latest)
+    async for row in Rows(executor, where, capped=False):
         limit = before.get(row.state)
         old = limit is not None and row.finished_at is not None and row.finished_at < limit
         if old and not unique_key_held(row, now):

@@ -7,6 +7,9 @@ monotonic clock, by putting "ended" in its place, upon which the owner's next be
 
 from __future__ import annotations
 
+import math
+from collections.abc import Generator
+from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
@@ -27,7 +30,6 @@ if TYPE_CHECKING:
 __all__ = ["RecordSessions"]
 
 _PREFIX: Final = "session/"
-_HELD_BATCH: Final = 500
 _RUNNING: Final = frozenset({JobState.RUNNING})
 
 
@@ -82,7 +84,7 @@ class RecordSessions:
         self._clock = clock
         self._own: dict[UUID, _Own] = {}
         self._watched: dict[UUID, _Watched] = {}
-        self._looked_at: float | None = None
+        self._looked_at = -math.inf
 
     async def open(self, session: UUID, worker_id: str, lease: float) -> None:
         """Put the record; one that is there already stays as it is."""
@@ -98,24 +100,20 @@ class RecordSessions:
 
     async def beat(self, session: UUID, lease: float) -> Beat:
         """Move the version on, and look for cancel requests."""
-        own = self._own.get(session)
-        if own is None:
-            own = await self._adopt(session)
-        if own is None:
-            return Beat(held=False)
-        # A repeated put may be one that was applied long ago: it renews nothing, so it is only
-        # cleared out of the way, and a new one follows.
-        repeated = own.pending is not None
-        if not await self._put(own, session, lease) or (
-            repeated and not await self._put(own, session, lease)
-        ):
-            del self._own[session]
-            return Beat(held=False)
-        rows = await self._executor.held(session, None, _HELD_BATCH)
-        return Beat(
-            held=True,
-            cancels=tuple(row.claim for row in rows if row.cancel_requested and row.claim),
-        )
+        with self._watch_anew_on_error():
+            while True:
+                own = self._own.get(session) or await self._adopt(session)
+                if own is None:
+                    return Beat(held=False)
+                if await self._renew(own, session, lease):
+                    break
+                # It was ended, or another executor of this process has beaten it: look.
+                del self._own[session]
+            rows = await self._executor.held(session, None, listing.CAP)
+            return Beat(
+                held=True,
+                cancels=tuple(row.claim for row in rows if row.cancel_requested and row.claim),
+            )
 
     async def _adopt(self, session: UUID) -> _Own | None:
         """A session opened through another executor of this process, such as a heartbeater's."""
@@ -124,6 +122,13 @@ class RecordSessions:
             return None
         own = self._own[session] = _Own(value, record.version)
         return own
+
+    async def _renew(self, own: _Own, session: UUID, lease: float) -> bool:
+        # A put that is repeated may have been applied long ago: it renews nothing, so it is only
+        # cleared out of the way, and a new one follows.
+        if own.pending is not None and not await self._put(own, session, lease):
+            return False
+        return await self._put(own, session, lease)
 
     async def _put(self, own: _Own, session: UUID, lease: float) -> bool:
         if own.pending is None:
@@ -141,16 +146,20 @@ class RecordSessions:
         self._own.pop(session, None)
         while (record := await self._executor.record_get(_name(session))) is not None:
             if await self._end(record):
-                while rows := await self._executor.held(session, None, _HELD_BATCH):
-                    await self._executor.finish_many(
-                        [Finish(row.claim, "release") for row in rows if row.claim]
-                    )
-            if await self._delete(session):
-                return
+                await self._release_all(session)
+                if await self._delete(session):
+                    return
+
+    async def _release_all(self, session: UUID) -> None:
+        batch = self._executor.capabilities.max_batch
+        while rows := await self._executor.held(session, None, batch):
+            await self._executor.finish_many(
+                [Finish(row.claim, "release") for row in rows if row.claim]
+            )
 
     async def list_sessions(self) -> list[SessionInfo]:
         """Every session that has a record."""
-        sessions = []
+        sessions: list[SessionInfo] = []
         for record in await self._executor.record_list(_PREFIX):
             value = _decode(record.value)
             session = UUID(record.name.removeprefix(_PREFIX))
@@ -167,63 +176,72 @@ class RecordSessions:
 
     async def expire(self, session: UUID, limit: int) -> list[JobRow]:
         """Watch the versions, end what stood still for a lease, and give what ended ones hold."""
+        with self._watch_anew_on_error():
+            records = await self._executor.record_list(_PREFIX)
+            sessions = {UUID(record.name.removeprefix(_PREFIX)): record for record in records}
+            asker = sessions.get(session)
+            if asker is None or _decode(asker.value).ended:
+                return []
+            ended = await self._end_the_silent(session, sessions)
+            rows: list[JobRow] = []
+            for each in ended:
+                held = await self._executor.held(each, None, limit - len(rows))
+                rows += held
+                if len(rows) >= limit:
+                    return rows
+                if not held:
+                    await self._delete(each)
+            return rows + await self._orphans(set(sessions), limit - len(rows))
+
+    @contextmanager
+    def _watch_anew_on_error(self) -> Generator[None, None, None]:
+        """Versions may have stood still because nobody could write: start watching again."""
         try:
-            return await self._expire(session, limit)
+            yield
         except DriverError:
-            # Versions may have stood still because nobody could write: start watching again.
             self._watched.clear()
-            self._looked_at = None
             raise
 
-    async def _expire(self, session: UUID, limit: int) -> list[JobRow]:
-        records = await self._executor.record_list(_PREFIX)
+    async def _end_the_silent(self, asker: UUID, sessions: dict[UUID, Record]) -> list[UUID]:
+        """Watch the open sessions and end the silent ones; all that are ended now."""
         now = self._clock.monotonic()
-        values = {UUID(record.name.removeprefix(_PREFIX)): record for record in records}
-        asker = values.get(session)
-        if asker is None or (own := _decode(asker.value)).ended:
-            return []
-        if self._looked_at is not None and now - self._looked_at > own.lease / 2:
+        self._watched = {key: seen for key, seen in self._watched.items() if key in sessions}
+        own = sessions[asker]
+        lease = _decode(own.value).lease
+        if self._silent_for(asker, own, now) > lease / 2 or now - self._looked_at > lease / 2:
+            # We were away, or could not write ourselves: then the others could not either.
             self._watched.clear()
         self._looked_at = now
-        self._watched = {key: seen for key, seen in self._watched.items() if key in values}
-        rows: list[JobRow] = []
-        for key, record in values.items():
+        ended: list[UUID] = []
+        for session, record in sessions.items():
             value = _decode(record.value)
-            if not value.ended and not (key != session and self._stood_still(key, record, value)):
-                continue
-            if not value.ended and not await self._end(record):
-                continue
-            room = limit - len(rows)
-            if room <= 0:
-                break
-            held = await self._executor.held(key, None, room)
-            rows += held
-            if not held:
-                await self._delete(key)
-        return rows + await self._orphans(set(values), limit - len(rows))
+            silent = self._silent_for(session, record, now) > value.lease
+            if value.ended or (silent and await self._end(record)):
+                ended.append(session)
+        return ended
 
     async def _orphans(self, known: set[UUID], room: int) -> list[JobRow]:
         """Jobs that a late fetch claimed for a session whose record is gone already."""
         rows: list[JobRow] = []
         alive = set(known)
-        async for row in listing.rows(self._executor, ListFilter(states=_RUNNING)):
-            if len(rows) >= room:
-                break
+        async for row in listing.Rows(self._executor, ListFilter(states=_RUNNING)):
             if row.claim is None or row.claim.session in alive:
                 continue
             if await self.is_open(row.claim.session):  # opened since the records were read
                 alive.add(row.claim.session)
             else:
                 rows.append(row)
+                if len(rows) == room:
+                    break
         return rows
 
-    def _stood_still(self, session: UUID, record: Record, value: _Value) -> bool:
-        now = self._clock.monotonic()
+    def _silent_for(self, session: UUID, record: Record, now: float) -> float:
+        """For how long we have seen the session's version unchanged."""
         seen = self._watched.get(session)
         if seen is None or seen.version != record.version:
             self._watched[session] = _Watched(record.version, now)
-            return False
-        return now - seen.since > value.lease
+            return 0.0
+        return now - seen.since
 
     async def _end(self, record: Record) -> bool:
         """Put "ended" if the version is still the one that was seen."""
