@@ -23,7 +23,7 @@ T = TypeVar("T")
 _FIRST_BACKOFF: Final = 0.05
 _LOUD_AFTER: Final = 3
 
-logger = logging.getLogger("goncordia.engine")
+_logger = logging.getLogger("goncordia.engine")
 
 
 def refused(error: Exception) -> bool:
@@ -63,7 +63,7 @@ class Backoff:
         """Log the error, the first of a row loudly, and wait."""
         delay = self.delay(error)
         loud = self.failures == _LOUD_AFTER
-        logger.log(
+        _logger.log(
             logging.WARNING if loud else logging.DEBUG,
             "%s failed %d times in a row, repeating: %s: %s",
             doing,

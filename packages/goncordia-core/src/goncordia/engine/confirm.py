@@ -19,7 +19,7 @@ from goncordia.errors import TransactionNotCommittedError
 
 __all__ = ["Confirmer"]
 
-logger = logging.getLogger("goncordia.engine")
+_logger = logging.getLogger("goncordia.engine")
 
 
 class Confirmer:
@@ -68,10 +68,10 @@ class Confirmer:
                 lambda: self._executor.finish_many([finish]), "confirming a transaction"
             )
         except Exception:
-            logger.exception("job %s (%s): confirming its transaction", run.row.id, run.row.kind)
+            _logger.exception("job %s (%s): confirming its transaction", run.row.id, run.row.kind)
         else:
             if outcome.status == "DONE":
-                logger.warning(
+                _logger.warning(
                     "job %s (%s) was completed in a transaction that did not commit: %s",
                     run.row.id,
                     run.row.kind,

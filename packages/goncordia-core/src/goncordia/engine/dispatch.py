@@ -25,7 +25,7 @@ from goncordia.job import Job, JobHooks, current_job_var
 
 __all__ = ["Dispatcher"]
 
-logger = logging.getLogger("goncordia.engine")
+_logger = logging.getLogger("goncordia.engine")
 
 _OVERDUE_AFTER: Final = 1.0
 """Seconds after an interrupt at which a handler that goes on is reported."""
@@ -204,7 +204,7 @@ class Dispatcher:
         try:
             self._on_error(run.job, error)
         except Exception:
-            logger.exception("the error handler failed")
+            _logger.exception("the error handler failed")
 
     # ---------------------------------------------------------------- interrupting
 
@@ -225,7 +225,7 @@ class Dispatcher:
         elif not run.overdue:
             run.overdue = True
             cause = run.cause.name.lower()
-            logger.warning(
+            _logger.warning(
                 "job %s (%s) was interrupted (%s) and goes on; it keeps its slot%s",
                 run.row.id,
                 run.row.kind,

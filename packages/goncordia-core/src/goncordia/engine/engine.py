@@ -35,7 +35,7 @@ from goncordia.registry import WorkerSpec
 
 __all__ = ["Engine"]
 
-logger = logging.getLogger("goncordia.engine")
+_logger = logging.getLogger("goncordia.engine")
 
 _INTERRUPT_GRACE: Final = 5.0
 """Seconds for which a shutdown waits for handlers that it interrupted."""
@@ -208,7 +208,7 @@ class Engine:
             await self._settle(_INTERRUPT_GRACE)
         stubborn = list(self.claims.running)
         for run in stubborn:
-            logger.error(
+            _logger.error(
                 "job %s (%s) goes on after the shutdown; its session is left to its lease",
                 run.row.id,
                 run.row.kind,
@@ -236,7 +236,7 @@ class Engine:
     def _background_ended(self, task: asyncio.Task[None]) -> None:
         self._background.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            logger.error("a part of the engine failed; this is a bug", exc_info=error)
+            _logger.error("a part of the engine failed; this is a bug", exc_info=error)
 
     async def _end_background(self) -> None:
         await self._marks.stop()
@@ -275,7 +275,7 @@ class Engine:
     def _has_heartbeater(self) -> bool:
         heartbeater = self._driver.heartbeater()
         if heartbeater is None:
-            logger.info("driver %s has no heartbeater: beating on the loop", self._driver.name)
+            _logger.info("driver %s has no heartbeater: beating on the loop", self._driver.name)
             return False
         heartbeater.close()
         return True
@@ -318,7 +318,7 @@ class Engine:
             self.claims.fetched(run)
 
     def _give_back(self, run: Run, reason: str, delay: float) -> None:
-        logger.info("job %s (%s) given back: %s", run.row.id, run.row.kind, reason)
+        _logger.info("job %s (%s) given back: %s", run.row.id, run.row.kind, reason)
         self.observe(JobGivenBack(run.row, reason))
         self.claims.give_back(run, Finish(run.claim, "release", After(delay)))
 

@@ -29,7 +29,7 @@ __all__ = [
     "SessionOpened",
 ]
 
-logger = logging.getLogger("goncordia.engine")
+_logger = logging.getLogger("goncordia.engine")
 
 
 class JobStarted(msgspec.Struct, frozen=True):
@@ -163,4 +163,4 @@ class Observers:
             try:
                 observer(event)
             except Exception:
-                logger.exception("an observer failed at %s", type(event).__name__)
+                _logger.exception("an observer failed at %s", type(event).__name__)

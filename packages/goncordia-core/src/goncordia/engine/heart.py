@@ -13,7 +13,7 @@ from goncordia.engine.signal import Signal
 
 __all__ = ["LoopHeart"]
 
-logger = logging.getLogger("goncordia.engine")
+_logger = logging.getLogger("goncordia.engine")
 
 _RETRY_SHARE: Final = 0.1
 
@@ -63,7 +63,7 @@ class LoopHeart:
                     self._executor.session_beat(session, self._session.lease)
                 )
             except Exception as error:  # noqa: BLE001  # a failed beat is repeated, soon
-                logger.debug("a beat failed: %s: %s", type(error).__name__, error)
+                _logger.debug("a beat failed: %s: %s", type(error).__name__, error)
                 nap = self._interval * _RETRY_SHARE
                 continue
             await self._session.beaten(session, sent, beat)

@@ -23,7 +23,7 @@ from goncordia.engine.session import Session
 
 __all__ = ["HeartThread"]
 
-logger = logging.getLogger("goncordia.engine")
+_logger = logging.getLogger("goncordia.engine")
 
 _LOOK: Final = 0.5
 _BLOCKED: Final = 1.0
@@ -117,7 +117,7 @@ class HeartThread:
                 return False
             beat = self._heartbeater.beat(session, self._session.lease)
         except Exception as error:  # noqa: BLE001  # a failed beat is repeated, soon
-            logger.debug("a beat failed: %s: %s", type(error).__name__, error)
+            _logger.debug("a beat failed: %s: %s", type(error).__name__, error)
             self._drop_heartbeater()
             return False
         if beat.held:
@@ -130,7 +130,7 @@ class HeartThread:
             try:
                 self._heartbeater.close()
             except Exception as error:  # noqa: BLE001  # it was broken already
-                logger.debug("closing the heartbeater failed: %s", error)
+                _logger.debug("closing the heartbeater failed: %s", error)
             self._heartbeater = None
 
     def _watch_loop(self) -> None:
@@ -145,7 +145,7 @@ class HeartThread:
             self._report(blocked)
         if blocked >= self._stall_limit and not self._stalled:
             self._stalled = True
-            logger.error(
+            _logger.error(
                 "the event loop has not turned for %.0f s: no more beats, others may take the jobs",
                 blocked,
             )
@@ -157,7 +157,7 @@ class HeartThread:
         event = LoopBlocked(
             blocked, run.row.id if run else None, run.row.kind if run else None, where
         )
-        logger.warning(
+        _logger.warning(
             "the event loop is blocked for %.1f s%s at %s",
             blocked,
             f" by job {run.row.id} ({run.row.kind})" if run else "",

@@ -25,7 +25,7 @@ from goncordia.errors import DriverError
 
 __all__ = ["Lanes"]
 
-logger = logging.getLogger("goncordia.engine")
+_logger = logging.getLogger("goncordia.engine")
 
 _MORE_PAUSE: Final = 0.02
 """Seconds, at most, before looking again where there may be more and this time was nothing."""
@@ -197,7 +197,7 @@ class Lanes:
         freed = False
         for run, outcome in zip(runs, outcomes, strict=True):
             if outcome.status == "STALE":
-                logger.warning(
+                _logger.warning(
                     "job %s (%s): the claim was taken back before its result came",
                     run.row.id,
                     run.row.kind,
@@ -259,7 +259,7 @@ class Lanes:
         self._settle(runs, outcomes)
 
     def _give_up(self, run: Run, refusal: Exception) -> None:
-        logger.error(
+        _logger.error(
             "job %s (%s): its result cannot be stored: %s", run.row.id, run.row.kind, refusal
         )
         instead = self._refuse(run, refusal)

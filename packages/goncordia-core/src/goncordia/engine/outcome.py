@@ -17,7 +17,7 @@ from goncordia.retry import DEFAULT_RETRY, RetryPolicy
 
 __all__ = ["UNKNOWN_KIND_DELAY", "Outcomes"]
 
-logger = logging.getLogger("goncordia.engine")
+_logger = logging.getLogger("goncordia.engine")
 
 UNKNOWN_KIND_DELAY: Final = 5.0
 """Seconds for which a job goes back that this pool has no worker for."""
@@ -131,7 +131,7 @@ class Outcomes:
         try:
             return (policy or self._retry_policy).delay(attempt, error, self._rng)
         except Exception:
-            logger.exception("a retry policy failed, the default one applies")
+            _logger.exception("a retry policy failed, the default one applies")
             return DEFAULT_RETRY.delay(attempt, error, self._rng)
 
     def _error(self, run: Run, error: BaseException) -> AttemptError:

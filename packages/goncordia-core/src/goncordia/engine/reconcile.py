@@ -21,7 +21,7 @@ from goncordia.engine.signal import Signal
 
 __all__ = ["Reconciler"]
 
-logger = logging.getLogger("goncordia.engine")
+_logger = logging.getLogger("goncordia.engine")
 
 _BATCH: Final = 1000
 
@@ -67,7 +67,7 @@ class Reconciler:
             try:
                 await self._ask()
             except Exception as error:  # noqa: BLE001  # the next time will do
-                logger.debug("asking for held claims failed: %s", error)
+                _logger.debug("asking for held claims failed: %s", error)
 
     async def _ask(self) -> None:
         session, newest = self._session.id, self._session.last_fetch_no
@@ -88,5 +88,5 @@ class Reconciler:
 
     def _give_back(self, row: JobRow) -> None:
         assert row.claim is not None  # noqa: S101  # held gives running jobs only
-        logger.info("job %s was claimed by a fetch whose answer was lost; given back", row.id)
+        _logger.info("job %s was claimed by a fetch whose answer was lost; given back", row.id)
         self._claims.give_back(Run(row, row.claim, None), Finish(row.claim, "release"))

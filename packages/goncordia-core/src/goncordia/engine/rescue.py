@@ -17,7 +17,7 @@ from goncordia.engine.workers import Worker
 
 __all__ = ["Rescuer"]
 
-logger = logging.getLogger("goncordia.engine")
+_logger = logging.getLogger("goncordia.engine")
 
 _BATCH: Final = 100
 
@@ -70,7 +70,7 @@ class Rescuer:
                 while await self.rescue() == _BATCH:
                     pass
             except Exception as error:  # noqa: BLE001  # the next look will do
-                logger.debug("a rescue failed: %s: %s", type(error).__name__, error)
+                _logger.debug("a rescue failed: %s: %s", type(error).__name__, error)
 
     async def rescue(self) -> int:
         """One look; how many jobs were taken back."""
@@ -86,7 +86,7 @@ class Rescuer:
             if outcome.status != "DONE":
                 continue
             done += 1
-            logger.warning(
+            _logger.warning(
                 "job %s (%s), attempt %d, was taken back from %s: %s",
                 row.id,
                 row.kind,

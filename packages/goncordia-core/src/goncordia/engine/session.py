@@ -16,7 +16,7 @@ from goncordia.ids import new_session_id
 
 __all__ = ["Session"]
 
-logger = logging.getLogger("goncordia.engine")
+_logger = logging.getLogger("goncordia.engine")
 
 _CLOSE_TRIES: Final = 3
 
@@ -125,7 +125,7 @@ class Session:
         self.is_open = False
         self.good_until = float("-inf")
         runs = self.on_lost(session)
-        logger.warning(
+        _logger.warning(
             "session %s of %s was lost, %d runs interrupted", session, self.worker_id, runs
         )
         self._observe(SessionLost(session, runs))

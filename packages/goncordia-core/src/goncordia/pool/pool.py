@@ -25,7 +25,7 @@ from goncordia.retry import DEFAULT_RETRY, RetryRule
 
 __all__ = ["WorkerPool"]
 
-logger = logging.getLogger("goncordia.pool")
+_logger = logging.getLogger("goncordia.pool")
 
 _BUSY: Final = frozenset({JobState.AVAILABLE, JobState.RUNNING})
 _LATER: Final = frozenset({JobState.SCHEDULED, JobState.RETRYABLE})
@@ -170,7 +170,7 @@ class WorkerPool:
             await resources.aclose()
             raise
         self._engine, self._resources = engine, resources
-        logger.info(
+        _logger.info(
             "%s works %s with %d workers, %d at once",
             self.worker_id,
             ", ".join(self._settings.queues),
@@ -193,7 +193,7 @@ class WorkerPool:
             await engine.stop()
         finally:
             await resources.aclose()
-        logger.info("%s has stopped", self.worker_id)
+        _logger.info("%s has stopped", self.worker_id)
 
     async def __aenter__(self) -> Self:
         """Start."""
@@ -251,7 +251,7 @@ class WorkerPool:
                 try:
                     left = await self._left(soon)
                 except DriverError as error:
-                    logger.debug("looking for what is left failed: %s", error)
+                    _logger.debug("looking for what is left failed: %s", error)
             if left is None:
                 return
             if not engine.claims:

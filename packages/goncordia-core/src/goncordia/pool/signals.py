@@ -12,7 +12,7 @@ from typing import Final
 
 __all__ = ["shutdown_signals"]
 
-logger = logging.getLogger("goncordia.pool")
+_logger = logging.getLogger("goncordia.pool")
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
@@ -24,7 +24,7 @@ def shutdown_signals() -> Iterator[asyncio.Event]:
     asked = asyncio.Event()
 
     def ask(number: signal.Signals) -> None:
-        logger.info("%s: shutting down; a second signal ends the process at once", number.name)
+        _logger.info("%s: shutting down; a second signal ends the process at once", number.name)
         _forget(loop)
         for each in _SIGNALS:
             signal.signal(each, signal.SIG_DFL)
