@@ -1,0 +1,341 @@
+"""A lane: one connection, and group commit on it.
+
+Whoever holds the lane's lock runs, in one transaction, everything that has been asked for by then:
+a caller of synchronous code on its own thread, or the lane's thread for those on event loops. What
+is asked while a transaction is being committed goes into the next one, so that under load many
+requests share a commit, and a lone one waits for nobody. An answer is given after the commit only.
+
+A request that fails takes none of the others with it: the transaction is rolled back, and each of
+its requests is run again in a transaction of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import random
+import sqlite3
+import threading
+import time
+from collections import defaultdict, deque
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Any, Final, TypeVar, cast
+
+from goncordia.errors import ConfigurationError, DriverUnavailableError
+from goncordia_driver_sqlite.adapters import Sqlite3Adapter
+from goncordia_driver_sqlite.errors import is_busy, translation
+from goncordia_sql import Op, run_sync
+
+__all__ = ["Lane"]
+
+T = TypeVar("T")
+
+_MOST_IN_ONE: Final = 256
+"""Requests in one transaction, at most."""
+_NAP: Final = 0.002
+"""Seconds between two attempts to get the database's lock, at most; SQLite naps inside, too."""
+
+
+class _Request:
+    """What somebody asked for, and the answer.
+
+    ``work`` is an operation to run in a transaction, or, with ``alone``, a function to call.
+    """
+
+    __slots__ = ("alone", "done", "error", "future", "value", "work")
+
+    def __init__(
+        self, work: Callable[[], Any], future: asyncio.Future[Any] | None, *, alone: bool
+    ) -> None:
+        self.work = work
+        self.future = future
+        self.alone = alone
+        self.done = False
+        self.value: Any = None
+        self.error: BaseException | None = None
+
+
+class Lane:
+    """Runs operations on a connection of its own.
+
+    Args:
+        name: of its thread.
+        path: the database, for messages.
+        begin: how its transactions begin.
+        connect: makes the connection, when it is first needed.
+        busy_timeout: seconds to wait for the database's lock.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        path: str,
+        begin: str,
+        connect: Callable[[], sqlite3.Connection],
+        busy_timeout: float,
+    ) -> None:
+        self._name = name
+        self._path = path
+        self._begin = begin
+        self._connect = connect
+        self._busy_timeout = busy_timeout
+        self._lock = threading.Lock()
+        self._starting = threading.Lock()
+        self._requests: deque[_Request] = deque()
+        self._tokens: SimpleQueue[bool] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._connection: sqlite3.Connection | None = None
+        self._adapter: Sqlite3Adapter | None = None
+        self._closed = True
+        self._pid = os.getpid()
+        self.transactions = 0
+        """How many transactions were committed; for tests and measurements."""
+
+    # ---------------------------------------------------------------- asking
+
+    def submit(self, operation: Callable[[], Op[T]]) -> asyncio.Future[T]:
+        """Run the operation that ``operation()`` gives on the lane's thread.
+
+        It may be called, and run, more than once, but has its effect once.
+        """
+        return self._submit(operation, alone=False)
+
+    def submit_function(self, function: Callable[[], T]) -> asyncio.Future[T]:
+        """Call a function on the lane's thread, outside of any transaction."""
+        return self._submit(function, alone=True)
+
+    def _submit(self, work: Callable[[], Any], *, alone: bool) -> asyncio.Future[Any]:
+        self._check()
+        future = asyncio.get_running_loop().create_future()
+        self._requests.append(_Request(work, future, alone=alone))
+        if self._thread is None:
+            self._start()
+        self._tokens.put(True)
+        return future
+
+    def call(self, operation: Callable[[], Op[T]]) -> T:
+        """As :meth:`submit`, on the calling thread; waits."""
+        self._check()
+        request = _Request(operation, None, alone=False)
+        self._requests.append(request)
+        with self._lock:
+            while not request.done:
+                self._run_pending()
+        if request.error is not None:
+            raise request.error
+        return cast(T, request.value)
+
+    def _check(self) -> None:
+        if self._pid != os.getpid():
+            raise ConfigurationError(
+                f"driver: it was opened in process {self._pid} and is used in its fork "
+                f"{os.getpid()}: make a new SqliteDriver there"
+            )
+        if self._closed:
+            raise DriverUnavailableError(
+                f"{self._path}: the driver is closed", outcome="not_applied"
+            )
+
+    # ---------------------------------------------------------------- opening and closing
+
+    def open(self) -> None:
+        """Take requests. Connection and thread come with the first of them."""
+        if self._closed:
+            self._pid = os.getpid()
+            self._closed = False
+
+    def _start(self) -> None:
+        with self._starting:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._loop, name=self._name, daemon=True)
+                self._thread.start()
+
+    async def aclose(self) -> None:
+        """Answer what was asked, then end the thread and close the connection."""
+        if self._closed:
+            return
+        # The last request of all: whoever comes later is refused.
+        last = self.submit_function(self._disconnect)
+        self._closed = True
+        await asyncio.shield(last)
+        thread, self._thread = self._thread, None
+        self._tokens.put(False)
+        if thread is not None:
+            thread.join()
+
+    def close(self) -> None:
+        """Close the connection of a lane that only synchronous code used."""
+        with self._lock:
+            self._closed = True
+            self._disconnect()
+
+    def _disconnect(self) -> None:
+        adapter, self._adapter = self._adapter, None
+        connection, self._connection = self._connection, None
+        if adapter is not None:
+            adapter.close()
+        if connection is not None:
+            connection.close()
+
+    # ---------------------------------------------------------------- the thread
+
+    def _loop(self) -> None:
+        while self._tokens.get():
+            if self._requests:
+                with self._lock:
+                    self._run_pending()
+
+    # ---------------------------------------------------------------- with the lock held
+
+    def _run_pending(self) -> None:
+        requests = self._requests
+        while requests:
+            batch: list[_Request] = []
+            while requests and len(batch) < _MOST_IN_ONE:
+                if requests[0].alone and batch:
+                    break
+                request = requests.popleft()
+                if request.future is None or not request.future.cancelled():
+                    batch.append(request)
+                if request.alone:
+                    break
+            if batch:
+                try:
+                    self._run(batch)
+                except BaseException as error:
+                    self._fail(batch, error)
+                    raise
+                finally:
+                    _deliver(batch)
+
+    def _run(self, batch: list[_Request]) -> None:
+        if batch[0].alone:
+            self._call_function(batch[0])
+            return
+        error = self._transaction(batch)
+        if error is None:
+            return
+        if len(batch) == 1 or not error.of_one:
+            for request in batch:
+                request.error, request.done = error.error, True
+            return
+        for request in batch:
+            alone = self._transaction([request])
+            if alone is not None:
+                request.error, request.done = alone.error, True
+
+    def _call_function(self, request: _Request) -> None:
+        try:
+            request.value = request.work()
+        except sqlite3.Error as error:
+            request.error = _caused(translation(error, self._path), error)
+        except Exception as error:  # noqa: BLE001 - the caller gets it
+            request.error = error
+        request.done = True
+
+    def _transaction(self, batch: list[_Request]) -> _Failure | None:
+        """Run all in one transaction; None: it was committed."""
+        deadline = time.monotonic() + self._busy_timeout
+        while True:
+            failure = self._attempt(batch)
+            if failure is None or not is_busy(failure.original) or time.monotonic() > deadline:
+                return failure
+            time.sleep(random.uniform(0, _NAP))
+
+    def _attempt(self, batch: list[_Request]) -> _Failure | None:
+        committing = of_one = False
+        try:
+            adapter = self._connected()
+            adapter.run(self._begin)
+            of_one = True
+            for request in batch:
+                request.value = run_sync(request.work(), adapter)
+            of_one = False
+            committing = True
+            adapter.run("COMMIT")
+        except sqlite3.Error as error:
+            self._roll_back()
+            unknown = committing and not is_busy(error)
+            return _Failure(
+                _caused(translation(error, self._path, unknown=unknown), error), error, of_one
+            )
+        except Exception as error:  # noqa: BLE001 - the caller gets it
+            self._roll_back()
+            return _Failure(error, error, of_one)
+        except BaseException:
+            self._roll_back()
+            raise
+        self.transactions += 1
+        for request in batch:
+            request.done = True
+        return None
+
+    def _connected(self) -> Sqlite3Adapter:
+        if self._adapter is None:
+            self._connection = self._connect()
+            self._adapter = Sqlite3Adapter(self._connection)
+        return self._adapter
+
+    def _roll_back(self) -> None:
+        connection = self._connection
+        if connection is not None and connection.in_transaction:
+            with contextlib.suppress(sqlite3.Error):
+                connection.execute("ROLLBACK")
+
+    def _fail(self, batch: list[_Request], error: BaseException) -> None:
+        for request in batch:
+            if not request.done:
+                request.error = _caused(
+                    DriverUnavailableError(
+                        f"{self._path}: interrupted by {type(error).__name__}",
+                        outcome="not_applied",
+                    ),
+                    error,
+                )
+                request.done = True
+
+
+class _Failure:
+    """Why a transaction was not committed.
+
+    Attributes:
+        error: what the callers get.
+        original: what was raised.
+        of_one: one of the requests is why; without it the others may go on.
+    """
+
+    __slots__ = ("error", "of_one", "original")
+
+    def __init__(self, error: BaseException, original: BaseException, of_one: bool) -> None:
+        self.error = error
+        self.original = original
+        self.of_one = of_one
+
+
+def _caused(error: BaseException, cause: BaseException) -> BaseException:
+    error.__cause__ = cause
+    return error
+
+
+def _deliver(batch: list[_Request]) -> None:
+    """Wake each event loop once, with all its answers."""
+    by_loop: defaultdict[asyncio.AbstractEventLoop, list[_Request]] = defaultdict(list)
+    for request in batch:
+        if request.future is not None:
+            by_loop[request.future.get_loop()].append(request)
+    for loop, requests in by_loop.items():
+        with contextlib.suppress(RuntimeError):  # the loop was closed: nobody waits any more
+            loop.call_soon_threadsafe(_set, requests)
+
+
+def _set(requests: list[_Request]) -> None:
+    for request in requests:
+        future = request.future
+        if future is None or future.done():
+            continue
+        if request.error is not None:
+            future.set_exception(request.error)
+        else:
+            future.set_result(request.value)

@@ -1,0 +1,225 @@
+"""Wake-ups: one thread that notices every commit on the file, of any process.
+
+``PRAGMA data_version`` changes when another connection has committed; asking costs a few
+microseconds. When it changed, a look at the beginning of a few indexes tells what there is to do.
+The thread lives while somebody listens.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sqlite3
+import threading
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Final, Self
+from uuid import UUID
+
+from goncordia.driver import Wake
+from goncordia.errors import GoncordiaError
+from goncordia_driver_sqlite.adapters import Sqlite3Adapter
+from goncordia_sql import Operations, run_sync
+from goncordia_sql.ops.watch import Sight
+
+__all__ = ["SqliteListener", "Wakes"]
+
+_INTERVAL: Final = 0.002
+"""Seconds between two looks at the data version."""
+_LONGEST_INTERVAL: Final = 0.008
+"""The same while commit follows commit: who is that busy needs no wake-up."""
+_RECONNECT: Final = 0.5
+_MOST_HEARD: Final = 1000
+_VERSION: Final = "PRAGMA data_version"
+_NOTHING: Final = Sight({}, frozenset(), {})
+
+
+class Wakes:
+    """Tells the driver's listeners.
+
+    Args:
+        operations: those of the driver.
+        connect: makes a connection.
+    """
+
+    def __init__(self, operations: Operations, connect: Callable[[], sqlite3.Connection]) -> None:
+        self._operations = operations
+        self._connect = connect
+        self._lock = threading.Lock()
+        self._listeners: tuple[SqliteListener, ...] = ()
+        self._watcher: _Watcher | None = None
+
+    def listen(self) -> SqliteListener:
+        """A new listener; it hears from now on."""
+        listener = SqliteListener(self)
+        with self._lock:
+            self._listeners = (*self._listeners, listener)
+            if self._watcher is None:
+                self._watcher = _Watcher(self._operations, self._connect, self._tell)
+        return listener
+
+    def forget(self, listener: SqliteListener) -> None:
+        """The listener hears no more; without any the thread ends."""
+        with self._lock:
+            self._listeners = tuple(each for each in self._listeners if each is not listener)
+            watcher = self._watcher
+            if self._listeners or watcher is None:
+                return
+            self._watcher = None
+        watcher.stop()
+
+    def look(self) -> None:
+        """Something was committed in this process: look now. Costs nothing if nobody listens."""
+        watcher = self._watcher
+        if watcher is not None:
+            watcher.poke()
+
+    def close(self) -> None:
+        """Close all listeners, and with the last the thread."""
+        for listener in self._listeners:
+            listener.close()
+
+    def _tell(self, wakes: Sequence[Wake]) -> None:
+        for listener in self._listeners:
+            listener.hear(wakes)
+
+
+class _Watcher:
+    """The thread."""
+
+    def __init__(
+        self,
+        operations: Operations,
+        connect: Callable[[], sqlite3.Connection],
+        tell: Callable[[Sequence[Wake]], None],
+    ) -> None:
+        self._operations = operations
+        self._connect = connect
+        self._tell = tell
+        # Held while there is no reason to look before the interval is over.
+        self._quiet = threading.Lock()
+        self._quiet.acquire()
+        self._stopping = False
+        self._thread = threading.Thread(
+            target=self._run, name="goncordia-sqlite-wakes", daemon=True
+        )
+        self._thread.start()
+
+    def poke(self) -> None:
+        """Look now."""
+        with contextlib.suppress(RuntimeError):  # not held: somebody has poked already
+            self._quiet.release()
+
+    def stop(self) -> None:
+        """End the thread."""
+        self._stopping = True
+        self.poke()
+        self._thread.join()
+
+    def _run(self) -> None:
+        seen = _NOTHING
+        while not self._stopping:
+            try:
+                connection = self._connect()
+                with contextlib.closing(connection):
+                    seen = self._watch(Sqlite3Adapter(connection), seen)
+            except (sqlite3.Error, GoncordiaError):
+                if not self._stopping:
+                    self._quiet.acquire(timeout=_RECONNECT)
+                    self._tell([Wake("gap")])
+
+    def _watch(self, adapter: Sqlite3Adapter, seen: Sight) -> Sight:
+        version, interval, poked = None, _INTERVAL, True
+        while not self._stopping:
+            now_version = adapter.value(_VERSION)
+            if poked or now_version != version:
+                version = now_version
+                sight = run_sync(self._operations.watch.look(), adapter)
+                wakes = self._difference(seen, sight)
+                seen = sight
+                if wakes:
+                    self._tell(wakes)
+                # Several commits in a row are worth one look.
+                time.sleep(_INTERVAL / 2)
+                interval = min(interval * 2, _LONGEST_INTERVAL)
+            else:
+                interval = _INTERVAL
+            poked = self._quiet.acquire(timeout=interval)
+        adapter.close()
+        return seen
+
+    def _difference(self, before: Sight, after: Sight) -> list[Wake]:
+        wakes = [
+            Wake("jobs", queue, max(0.0, due_in))
+            for queue, due_in in after.due.items()
+            if due_in <= 0 or due_in < before.due.get(queue, float("inf"))
+        ]
+        new = after.cancels - before.cancels
+        if new:
+            wakes.append(Wake("cancel", job_ids=tuple(UUID(bytes=raw_id) for raw_id in new)))
+        wakes += [
+            Wake("queue", name)
+            for name, paused in after.paused.items()
+            if paused != before.paused.get(name, False)
+        ]
+        return wakes
+
+
+class SqliteListener:
+    """Hears of new, freed, cancelled and rescheduled jobs; for one reader."""
+
+    def __init__(self, source: Wakes) -> None:
+        self._source = source
+        self._lock = threading.Lock()
+        self._heard: deque[Wake] = deque()
+        self._waiter: asyncio.Future[None] | None = None
+        self._closed = False
+
+    def wakes(self) -> AsyncIterator[Wake]:
+        """The wakes, as they come."""
+        return self
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Wake:
+        while True:
+            with self._lock:
+                if self._heard:
+                    return self._heard.popleft()
+                if self._closed:
+                    raise StopAsyncIteration
+                waiter = self._waiter = asyncio.get_running_loop().create_future()
+            await waiter
+
+    async def aclose(self) -> None:
+        """Stop listening."""
+        self.close()
+
+    def close(self) -> None:
+        """Stop listening; from any thread."""
+        with self._lock:
+            self._closed = True
+            self._wake_reader()
+        self._source.forget(self)
+
+    def hear(self, wakes: Sequence[Wake]) -> None:
+        """Take wakes in; a reader who fell far behind hears of a gap instead."""
+        with self._lock:
+            self._heard.extend(wakes)
+            if len(self._heard) > _MOST_HEARD:
+                self._heard.clear()
+                self._heard.append(Wake("gap"))
+            self._wake_reader()
+
+    def _wake_reader(self) -> None:
+        waiter, self._waiter = self._waiter, None
+        if waiter is not None:
+            with contextlib.suppress(RuntimeError):  # its loop is closed: nobody reads
+                waiter.get_loop().call_soon_threadsafe(_set, waiter)
+
+
+def _set(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)

@@ -1,0 +1,260 @@
+"""Fetching: rules 1, 2, 7 and 8 of the contract.
+
+A fetch sees only ready jobs, through indexes that hold nothing else: one in the order in which they
+are claimed, and one kind by kind. First it makes ready what has become due, a step at a time; then
+it walks the queue, claims what it may, and parks what meets a full group.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
+from math import inf
+from typing import Any, Final
+from uuid import UUID
+
+from goncordia.driver import Claim, FetchRequest, FetchResult, QueueFetch
+from goncordia_sql.dialect import Dialect
+from goncordia_sql.ops.base import ROW_OF_J, Topic
+from goncordia_sql.ops.groups import Groups
+from goncordia_sql.rows import ROW, RowCodec
+from goncordia_sql.statement import Op
+from goncordia_sql.states import Stored
+
+__all__ = ["Fetch"]
+
+_PROMOTED_AT_ONCE: Final = 5000
+"""Jobs that one transaction makes ready at most."""
+_PARKED_AT_ONCE: Final = 2000
+"""Jobs that one transaction parks at most."""
+_PASSED_OVER: Final = 200
+"""Jobs of kinds left out that a walk passes over before it goes kind by kind."""
+_SHORTEST_PAGE: Final = 20
+_LONGEST_PAGE: Final = 1000
+
+_ID, _KIND, _GROUP, _LIMIT = (
+    ROW.index(column) for column in ("id", "kind", "group_name", "group_limit")
+)
+_RANK, _RUN_AT = ROW.index("rank"), ROW.index("run_at")
+
+_Row = Sequence[Any]
+
+
+class _Stream:
+    """Ready jobs of one queue in order: of any kind, or of one."""
+
+    __slots__ = ("after", "buffer", "exhausted", "kind")
+
+    def __init__(self, kind: str | None, after: tuple[Any, Any, Any] | None) -> None:
+        self.kind = kind
+        self.after = after
+        self.buffer: deque[_Row] = deque()
+        self.exhausted = False
+
+
+class _Walk:
+    """What a fetch has found so far.
+
+    Attributes:
+        taken: the rows to claim, in order.
+        parked: the ids of the jobs to park.
+        running: how many jobs of a group run, those taken included.
+        more_due: the same request, made again, would claim a job.
+        incomplete: it stopped before it had seen all.
+    """
+
+    def __init__(self, now: Any) -> None:
+        self.now = now
+        self.taken: list[_Row] = []
+        self.parked: list[Any] = []
+        self.running: dict[str, int] = {}
+        self.more_due = False
+        self.incomplete = False
+
+    def is_blocked(self, row: _Row) -> bool:
+        """Whether the job's group has no room for it."""
+        group = row[_GROUP]
+        return group is not None and self.running[group] >= row[_LIMIT]
+
+    def take(self, row: _Row) -> None:
+        """Claim the job at the end of the walk."""
+        self.taken.append(row)
+        if row[_GROUP] is not None:
+            self.running[row[_GROUP]] += 1
+
+
+class Fetch(Topic):
+    """Claims due jobs."""
+
+    def __init__(self, dialect: Dialect, codec: RowCodec, groups: Groups) -> None:
+        super().__init__(dialect, codec)
+        self._groups = groups
+        job = dialect.job
+        self._preamble = dialect.sql(f"""
+            SELECT name FROM {dialect.queue} WHERE paused = 1
+            UNION ALL SELECT NULL FROM {dialect.session} WHERE id = :session AND is_open = 1
+            """)
+        self._promote = dialect.sql(f"""
+            UPDATE {job} SET state = {Stored.READY} WHERE id IN (
+                SELECT id FROM {job} WHERE state = {Stored.LATER} AND queue = :queue
+                AND run_at <= :now ORDER BY run_at LIMIT :most)
+            """)
+        self._next_run_at = dialect.sql(f"""
+            SELECT run_at FROM {job} WHERE state = {Stored.LATER} AND queue = :queue
+            ORDER BY run_at LIMIT 1
+            """)
+        ready = f"""
+            SELECT {ROW_OF_J} FROM {job} j WHERE j.state = {Stored.READY} AND j.queue = :queue
+            """
+        after = "AND (j.rank, j.run_at, j.id) > (:rank, :run_at, :id)"
+        order = f"ORDER BY j.rank, j.run_at, j.id LIMIT :most {dialect.for_update}"
+        self._ready = dialect.sql(f"{ready} {order}")
+        self._ready_after = dialect.sql(f"{ready} {after} {order}")
+        self._ready_kind = dialect.sql(f"{ready} AND j.kind = :kind {order}")
+        self._ready_kind_after = dialect.sql(f"{ready} AND j.kind = :kind {after} {order}")
+        self._kinds_ready = dialect.sql(f"""
+            SELECT k.value FROM {dialect.each_text(":kinds")} AS k WHERE EXISTS (
+                SELECT 1 FROM {job} j WHERE j.state = {Stored.READY} AND j.queue = :queue
+                AND j.kind = k.value)
+            """)
+        self._claim = dialect.sql(f"""
+            UPDATE {job} SET state = {Stored.RUNNING}, attempt = attempt + 1, started = 0,
+                ended_session = session, ended_fetch_no = fetch_no, session = :session,
+                fetch_no = :fetch_no, claimed_at = :now, worker_id = :worker_id
+            WHERE id IN (SELECT k.id FROM {dialect.each_id(":ids")} AS k)
+            """)
+
+    def fetch(self, request: FetchRequest) -> Op[FetchResult]:
+        """See :meth:`BaseExecutor.fetch`.
+
+        When there was more to make ready or to park than one transaction may, the result is short,
+        with ``more``: the driver then asks again, in a new transaction.
+        """
+        now = yield from self.dialect.now()
+        preamble = (yield self._preamble(session=self.dialect.id_in(request.session))).rows
+        found = {name for (name,) in preamble}
+        if None not in found:
+            return FetchResult(jobs=[], lost=True)
+        paused = tuple(queue.name for queue in request.queues if queue.name in found)
+        queues = [queue for queue in request.queues if queue.name not in found and queue.limit > 0]
+        if request.limit <= 0 or not queues:
+            return FetchResult(jobs=[], next_due_in=None, paused=paused)
+        walk = _Walk(now)
+        for queue in queues:
+            yield from self._queue(walk, queue, request.limit - len(walk.taken))
+            if walk.incomplete or (walk.more_due and len(walk.taken) == request.limit):
+                break
+        if walk.parked:
+            yield from self._groups.park(walk.parked)
+        if walk.taken:
+            yield self._claim(
+                session=self.dialect.id_in(request.session),
+                fetch_no=request.fetch_no,
+                now=now,
+                worker_id=request.worker_id,
+                ids=self.dialect.raw_ids([row[_ID] for row in walk.taken]),
+            )
+        due_in = yield from self._next_due_in(walk, queues)
+        more = walk.more_due or walk.incomplete
+        return FetchResult(self._claimed(walk, request), more, due_in, paused)
+
+    def _claimed(self, walk: _Walk, request: FetchRequest) -> list[Any]:
+        session, fetch_no = request.session, request.fetch_no
+
+        def claim(job_id: UUID) -> Claim:
+            return Claim(job_id, session, fetch_no)
+
+        claimed = self.codec.claimed
+        return [claimed(row, walk.now, claim, request.worker_id) for row in walk.taken]
+
+    def _next_due_in(self, walk: _Walk, queues: Sequence[QueueFetch]) -> Op[float | None]:
+        if walk.more_due:
+            return 0.0
+        if walk.incomplete:
+            return None
+        first = inf
+        for queue in queues:
+            for (run_at,) in (yield self._next_run_at(queue=queue.name)).rows:
+                first = min(first, self.times.seconds(run_at, walk.now))
+        return first
+
+    # ---------------------------------------------------------------- one queue
+
+    def _queue(self, walk: _Walk, queue: QueueFetch, room: int) -> Op[None]:
+        """Take what one queue has; with no room left, only learn whether it has anything."""
+        due = yield self._promote(queue=queue.name, now=walk.now, most=_PROMOTED_AT_ONCE)
+        if due.changed >= _PROMOTED_AT_ONCE:
+            walk.incomplete = True
+            return
+        room = min(room, queue.limit)
+        page = min(max(room + 1, _SHORTEST_PAGE), _LONGEST_PAGE)
+        kinds, used = queue.kinds, Counter[str]()
+        streams, passed_over = [_Stream(None, None)], 0
+        before = len(walk.taken)
+        while (row := (yield from self._head(walk, queue, streams, page))) is not None:
+            kind = row[_KIND]
+            if row[_RUN_AT] > walk.now or row[_GROUP] in queue.skip_groups:
+                continue
+            if kinds is None or kinds.get(kind, 0) > used[kind]:
+                if walk.is_blocked(row):
+                    if len(walk.parked) == _PARKED_AT_ONCE:
+                        walk.incomplete = True
+                        return
+                    walk.parked.append(row[_ID])
+                elif len(walk.taken) - before < room:
+                    walk.take(row)
+                    used[kind] += 1
+                else:
+                    walk.more_due = True
+                    return
+                continue
+            if kinds.get(kind, 0) > 0 and not walk.is_blocked(row):
+                walk.more_due = True
+            passed_over += 1
+            if streams[0].kind is not None:
+                streams = [stream for stream in streams if stream.kind != kind]
+            elif passed_over > _PASSED_OVER:
+                after = (row[_RANK], row[_RUN_AT], row[_ID])
+                streams = yield from self._by_kind(queue.name, kinds, after)
+
+    def _by_kind(self, queue: str, kinds: Mapping[str, int], after: Any) -> Op[list[_Stream]]:
+        """From here on, a stream for each kind that is wanted and there."""
+        wanted = [kind for kind, most in kinds.items() if most > 0]
+        found = yield self._kinds_ready(kinds=self.dialect.texts(wanted), queue=queue)
+        return [_Stream(kind, after) for (kind,) in found.rows]
+
+    def _head(
+        self, walk: _Walk, queue: QueueFetch, streams: list[_Stream], page: int
+    ) -> Op[_Row | None]:
+        """The next job of the streams, in order; None when they are exhausted."""
+        first: _Stream | None = None
+        for stream in streams:
+            if not stream.buffer and not stream.exhausted:
+                yield from self._fill(walk, queue, stream, page)
+            if stream.buffer and (first is None or _order(stream) < _order(first)):
+                first = stream
+        return None if first is None else first.buffer.popleft()
+
+    def _fill(self, walk: _Walk, queue: QueueFetch, stream: _Stream, page: int) -> Op[None]:
+        values: dict[str, Any] = {"queue": queue.name, "most": page}
+        if stream.kind is not None:
+            values["kind"] = stream.kind
+        if stream.after is None:
+            sql = self._ready if stream.kind is None else self._ready_kind
+        else:
+            sql = self._ready_after if stream.kind is None else self._ready_kind_after
+            values["rank"], values["run_at"], values["id"] = stream.after
+        rows = (yield sql(**values)).rows
+        stream.exhausted = len(rows) < page
+        if rows:
+            stream.buffer.extend(rows)
+            last = rows[-1]
+            stream.after = (last[_RANK], last[_RUN_AT], last[_ID])
+            new = {row[_GROUP] for row in rows if row[_GROUP] is not None} - walk.running.keys()
+            if new:
+                walk.running.update((yield from self._groups.running(new)))
+
+
+def _order(stream: _Stream) -> tuple[Any, Any, Any]:
+    row = stream.buffer[0]
+    return (row[_RANK], row[_RUN_AT], row[_ID])

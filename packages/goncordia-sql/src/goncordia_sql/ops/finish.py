@@ -1,0 +1,266 @@
+"""Ending claims and noting on them: rules 3 and 9 of the contract.
+
+The jobs are read (and locked, where a database has row locks), what becomes of each is decided
+here, and the decisions are written. Most claims end in the plainest way: completed, by their owner,
+without a group. Those go in one statement, once another has found no exception among them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, Final
+from uuid import UUID
+
+from goncordia.driver import MAX_ERRORS, Finish, JobState, Mark, Outcome
+from goncordia_sql.dialect import Dialect
+from goncordia_sql.ops.base import Topic, as_text
+from goncordia_sql.ops.groups import Groups
+from goncordia_sql.rows import RowCodec
+from goncordia_sql.statement import Op
+from goncordia_sql.states import ENDS, REPORTED, Hold, Stored, reported
+
+__all__ = ["Finishing"]
+
+_DONE: Final = {state: Outcome("DONE", state) for state in JobState}
+_COMPLETED: Final = _DONE[JobState.COMPLETED]
+_GONE: Final = Outcome("GONE")
+_FEW: Final = 2
+"""Fewer plain ones go the way of all others, which is as short for them."""
+
+
+class _Held:
+    """What is known of a job while its claim is being ended."""
+
+    __slots__ = (
+        "attempt", "cancel_requested", "ended_fetch_no", "ended_session", "errors", "failed",
+        "fetch_no", "group", "run_at", "session", "started", "state",
+    )  # fmt: skip
+
+    def __init__(self, row: Sequence[Any]) -> None:
+        (
+            self.state, self.run_at, self.failed, self.attempt, self.started,
+            self.cancel_requested, self.session, self.fetch_no, self.ended_session,
+            self.ended_fetch_no, group, self.errors,
+        ) = row  # fmt: skip
+        self.group = None if group is None else as_text(group)
+
+    def is_claim(self, session: Any, fetch_no: int) -> bool:
+        """Whether this claim holds the job."""
+        return bool(
+            self.state == Stored.RUNNING and self.fetch_no == fetch_no and self.session == session
+        )
+
+    def was_claim(self, session: Any, fetch_no: int) -> bool:
+        """Whether this claim was the last one that ended."""
+        if self.state == Stored.RUNNING:
+            return bool(self.ended_fetch_no == fetch_no and self.ended_session == session)
+        return bool(self.fetch_no == fetch_no and self.session == session)
+
+    def reported(self, now: Any) -> JobState:
+        """The job's state."""
+        return reported(self.state, self.run_at, self.failed, now)
+
+
+class Finishing(Topic):
+    """``finish_many`` and ``mark_many``."""
+
+    def __init__(self, dialect: Dialect, codec: RowCodec, groups: Groups) -> None:
+        super().__init__(dialect, codec)
+        self._groups = groups
+        job, each_id = dialect.job, dialect.each_id(":ids")
+        each_claim = dialect.each_pair(":ids", ":fetch_nos")
+        # The columns in the order of _Held. Texts are read as bytes: the statement also runs on
+        # connections of the user's, whose settings for texts are theirs.
+        self._held = dialect.sql(f"""
+            SELECT k.n, j.state, j.run_at, j.failed, j.attempt, j.started, j.cancel_requested,
+                j.session, j.fetch_no, j.ended_session, j.ended_fetch_no,
+                {dialect.bytes_of("j.group_name")}, {dialect.bytes_of("j.errors")}
+            FROM {each_id} AS k JOIN {job} j ON j.id = k.id {dialect.for_update}
+            """)
+        self._exceptions = dialect.sql(f"""
+            SELECT k.n FROM {each_claim} AS k LEFT JOIN {job} j ON j.id = k.id
+            WHERE j.id IS NULL OR j.state <> {Stored.RUNNING} OR j.fetch_no <> k.value
+            OR j.session <> :session OR j.group_name IS NOT NULL
+            """)
+        free_key = f"held_key = CASE WHEN unique_hold = {Hold.ACTIVE} THEN NULL ELSE held_key END"
+        self._complete = dialect.sql(f"""
+            UPDATE {job} SET state = {Stored.COMPLETED}, finished_at = :now, failed = 0,
+                output = NULL, {free_key}
+            WHERE id IN (SELECT k.id FROM {each_id} AS k)
+            """)
+        self._complete_with_output = dialect.sql(f"""
+            UPDATE {job} SET state = {Stored.COMPLETED}, finished_at = :now, failed = 0,
+                output = k.value, {free_key}
+            FROM {dialect.each_pair(":ids", ":outputs")} AS k WHERE {job}.id = k.id
+            """)
+        self._end = dialect.sql(f"""
+            UPDATE {job} SET state = :state, failed = :failed, attempt = :attempt,
+                finished_at = :now, errors = coalesce(:errors, errors),
+                checkpoint = coalesce(:checkpoint, checkpoint), output = :output, {free_key}
+            WHERE id = :id
+            """)
+        self._return = dialect.sql(f"""
+            UPDATE {job} SET state = :state, failed = :failed, attempt = :attempt, run_at = :run_at,
+                errors = coalesce(:errors, errors), checkpoint = coalesce(:checkpoint, checkpoint)
+            WHERE id = :id
+            """)
+        self._note = dialect.sql(f"""
+            UPDATE {job} SET started = :started, checkpoint = coalesce(:checkpoint, checkpoint)
+            WHERE id = :id
+            """)
+
+    # ---------------------------------------------------------------- finish
+
+    def finish_many(self, finishes: Sequence[Finish]) -> Op[list[Outcome]]:
+        """See :meth:`BaseExecutor.finish_many`."""
+        if not finishes:
+            return []
+        now = yield from self.dialect.now()
+        outcomes: list[Outcome | None] = [None] * len(finishes)
+        plain = _plain(finishes)
+        if plain:
+            yield from self._finish_plain(finishes, plain, outcomes, now)
+        left = [n for n, outcome in enumerate(outcomes) if outcome is None]
+        if left:
+            yield from self._finish_others(finishes, left, outcomes, now)
+        return [outcome for outcome in outcomes if outcome is not None]
+
+    def _finish_plain(
+        self, finishes: Sequence[Finish], plain: list[int], outcomes: list[Outcome | None], now: Any
+    ) -> Op[None]:
+        """Complete those that are no exception; the outcomes of the others stay open."""
+        dialect = self.dialect
+        claims = [finishes[n].claim for n in plain]
+        ids = dialect.ids([claim.job_id for claim in claims])
+        exceptions = yield self._exceptions(
+            ids=ids,
+            fetch_nos=dialect.numbers([claim.fetch_no for claim in claims]),
+            session=dialect.id_in(claims[0].session),
+        )
+        if exceptions.rows:
+            left = {n for (n,) in exceptions.rows}
+            plain = [n for position, n in enumerate(plain) if position not in left]
+        silent = [n for n in plain if finishes[n].output is None]
+        if silent:
+            if len(silent) < len(claims):
+                ids = dialect.ids([finishes[n].claim.job_id for n in silent])
+            yield self._complete(now=now, ids=ids)
+        if len(silent) < len(plain):
+            telling = [finishes[n] for n in plain if finishes[n].output is not None]
+            yield self._complete_with_output(
+                now=now,
+                ids=dialect.ids([finish.claim.job_id for finish in telling]),
+                outputs=dialect.texts([(finish.output or b"").decode() for finish in telling]),
+            )
+        for n in plain:
+            outcomes[n] = _COMPLETED
+
+    def _finish_others(
+        self, finishes: Sequence[Finish], left: list[int], outcomes: list[Outcome | None], now: Any
+    ) -> Op[None]:
+        """One by one, each as the ones before it left the job."""
+        jobs = yield from self._read([finishes[n].claim.job_id for n in left])
+        freed: Counter[str] = Counter()
+        for n in left:
+            finish = finishes[n]
+            held = jobs.get(finish.claim.job_id)
+            if held is None:
+                outcomes[n] = _GONE
+                continue
+            outcome = self._refusal(finish, held, now)
+            if outcome is None:
+                outcome = yield from self._finish(finish, held, now)
+                if held.group is not None:
+                    freed[held.group] += 1
+            outcomes[n] = outcome
+        if freed:
+            yield from self._groups.unpark(freed)
+
+    def _read(self, ids: Sequence[UUID]) -> Op[dict[UUID, _Held]]:
+        rows = (yield self._held(ids=self.dialect.ids(ids))).rows
+        return {ids[row[0]]: _Held(row[1:]) for row in rows}
+
+    def _refusal(self, finish: Finish, held: _Held, now: Any) -> Outcome | None:
+        """Why the claim cannot be ended; None: it can."""
+        session, fetch_no = self.dialect.id_in(finish.claim.session), finish.claim.fetch_no
+        if not held.is_claim(session, fetch_no):
+            ended = held.was_claim(session, fetch_no)
+            return Outcome("ALREADY" if ended else "STALE", held.reported(now))
+        if finish.rescue and finish.to == "release" and held.started:
+            return Outcome("STALE", JobState.RUNNING)
+        return None
+
+    def _finish(self, finish: Finish, held: _Held, now: Any) -> Op[Outcome]:
+        text_in = self.dialect.text_in
+        held.failed = int(finish.to in {"retry", "discard"})
+        if finish.to in {"release", "snooze"}:
+            held.attempt -= 1
+        written: dict[str, Any] = {
+            "id": self.dialect.id_in(finish.claim.job_id),
+            "failed": held.failed,
+            "attempt": held.attempt,
+            "errors": None,
+            "checkpoint": None if finish.checkpoint is None else text_in(finish.checkpoint),
+        }
+        if finish.error is not None:
+            errors = (*self.codec.errors_out(held.errors), finish.error)[-MAX_ERRORS:]
+            written["errors"] = held.errors = self.codec.errors_in(errors)
+        end = ENDS.get(finish.to)
+        if end is None and held.cancel_requested:
+            end = Stored.CANCELLED
+        if end is not None:
+            completed = finish.to == "complete" and finish.output is not None
+            output = text_in(finish.output) if completed and finish.output is not None else None
+            held.state = end.value
+            yield self._end(state=held.state, now=now, output=output, **written)
+            return _DONE[REPORTED[end]]
+        if finish.to != "release" or finish.when is not None:
+            held.run_at = self.times.resolve(finish.when, now)
+        held.state = (Stored.READY if held.run_at <= now else Stored.LATER).value
+        yield self._return(state=held.state, run_at=held.run_at, **written)
+        return _DONE[held.reported(now)]
+
+    # ---------------------------------------------------------------- mark
+
+    def mark_many(self, marks: Sequence[Mark]) -> Op[list[Outcome]]:
+        """See :meth:`BaseExecutor.mark_many`."""
+        if not marks:
+            return []
+        now = yield from self.dialect.now()
+        jobs = yield from self._read([mark.claim.job_id for mark in marks])
+        outcomes: list[Outcome] = []
+        for mark in marks:
+            held = jobs.get(mark.claim.job_id)
+            if held is None:
+                outcomes.append(_GONE)
+                continue
+            session = self.dialect.id_in(mark.claim.session)
+            if not held.is_claim(session, mark.claim.fetch_no):
+                outcomes.append(Outcome("STALE", held.reported(now)))
+                continue
+            held.started = int(bool(held.started) or mark.started)
+            checkpoint = mark.checkpoint
+            yield self._note(
+                id=self.dialect.id_in(mark.claim.job_id),
+                started=held.started,
+                checkpoint=None if checkpoint is None else self.dialect.text_in(checkpoint),
+            )
+            outcomes.append(_DONE[JobState.RUNNING])
+        return outcomes
+
+
+def _plain(finishes: Sequence[Finish]) -> list[int]:
+    """The numbers of those that only complete, all of one session; none if a job comes twice."""
+    session: UUID | None = None
+    plain: list[int] = []
+    for n, finish in enumerate(finishes):
+        if finish.to != "complete" or finish.error is not None or finish.checkpoint is not None:
+            continue
+        if session is None:
+            session = finish.claim.session
+        elif finish.claim.session is not session and finish.claim.session != session:
+            continue
+        plain.append(n)
+    twice = len({finish.claim.job_id for finish in finishes}) < len(finishes)
+    return [] if twice or len(plain) < _FEW else plain

@@ -1,0 +1,89 @@
+"""Groups: who is parked and who comes back when a claim ends. Rule 7 of the contract.
+
+A class of a group is what its jobs of one queue, one kind and one limit are. What is kept true:
+while a group runs ``r`` jobs, the first ``limit - r`` waiting jobs of each of its classes are not
+parked. So whatever lowers ``r`` by one, or takes a job away that was not parked, brings back the
+first parked job of each class that has room; a fetch parks what it meets without room.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from goncordia_sql.dialect import Dialect
+from goncordia_sql.ops.base import Topic, as_text
+from goncordia_sql.rows import RowCodec
+from goncordia_sql.statement import Op
+from goncordia_sql.states import Stored
+
+__all__ = ["Groups"]
+
+
+class Groups(Topic):
+    """What fetch, finish, change and session operations ask about groups."""
+
+    def __init__(self, dialect: Dialect, codec: RowCodec) -> None:
+        super().__init__(dialect, codec)
+        job = dialect.job
+        self._running = dialect.sql(f"""
+            SELECT {dialect.bytes_of("k.value")}, (SELECT count(*) FROM {job} j
+                             WHERE j.group_name = k.value AND j.state = {Stored.RUNNING})
+            FROM {dialect.each_text(":names")} AS k
+            """)
+        self._next_class = dialect.sql(f"""
+            SELECT {dialect.bytes_of("queue")}, {dialect.bytes_of("kind")}, group_limit FROM {job}
+            WHERE group_name = :name AND state = {Stored.PARKED}
+            AND (queue, kind, group_limit) > (:queue, :kind, :group_limit)
+            ORDER BY queue, kind, group_limit LIMIT 1
+            """)
+        self._first_parked = dialect.sql(f"""
+            SELECT id FROM {job}
+            WHERE group_name = :name AND state = {Stored.PARKED}
+            AND queue = :queue AND kind = :kind AND group_limit = :group_limit
+            ORDER BY rank, run_at, id LIMIT :most
+            """)
+        self._set_state = dialect.sql(f"""
+            UPDATE {job} SET state = :state
+            WHERE id IN (SELECT k.id FROM {dialect.each_id(":ids")} AS k)
+            """)
+
+    def running(self, names: Iterable[str]) -> Op[dict[str, int]]:
+        """How many jobs of each of these groups run."""
+        found = yield self._running(names=self.dialect.texts(names))
+        return {as_text(name): count for name, count in found.rows}
+
+    def park(self, raw_ids: list[Any]) -> Op[None]:
+        """Take ready jobs out of the fetch's way."""
+        yield self._set_state(state=Stored.PARKED.value, ids=self.dialect.raw_ids(raw_ids))
+
+    def unpark(self, freed: Mapping[str, int]) -> Op[None]:
+        """Bring parked jobs back, after so many jobs of each of these groups were taken away."""
+        back: list[Any] = []
+        running: dict[str, int] | None = None
+        for name, count in freed.items():
+            group_class: tuple[str, str, int] = ("", "", -1)
+            while True:
+                queue, kind, limit = group_class
+                found = yield self._next_class(name=name, queue=queue, kind=kind, group_limit=limit)
+                if not found.rows:
+                    break
+                if running is None:
+                    running = yield from self.running(freed)
+                raw_queue, raw_kind, limit = found.rows[0]
+                queue, kind = as_text(raw_queue), as_text(raw_kind)
+                group_class = (queue, kind, limit)
+                if limit <= running[name]:
+                    continue
+                first = yield self._first_parked(
+                    name=name, queue=queue, kind=kind, group_limit=limit, most=count
+                )
+                back += [raw_id for (raw_id,) in first.rows]
+        if back:
+            yield self._set_state(state=Stored.READY.value, ids=self.dialect.raw_ids(back))
+
+    @staticmethod
+    def count(names: Iterable[str | None]) -> Counter[str]:
+        """How often each group is among these; jobs without a group do not count."""
+        return Counter(name for name in names if name is not None)

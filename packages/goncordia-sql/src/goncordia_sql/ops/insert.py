@@ -1,0 +1,126 @@
+"""Inserting jobs: rule 6 of the contract, by a unique index and not by a look first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from goncordia.driver import InsertResult, NewJob
+from goncordia_sql.dialect import Dialect
+from goncordia_sql.ops.base import Topic
+from goncordia_sql.rows import INSERTED, RowCodec
+from goncordia_sql.statement import Op
+from goncordia_sql.states import Hold
+
+__all__ = ["Insert"]
+
+_SHARED: Final = INSERTED[2:]
+_LARGE: Final = 64 << 10
+"""Args longer than this go into a statement of their own."""
+_LONGEST_SET: Final = 8 << 20
+"""Bytes of args in one statement."""
+
+
+class Insert(Topic):
+    """Inserts as if nothing were there already, and looks only when the index objects.
+
+    Jobs that differ in nothing but id and args, as those of ``enqueue_many``, go into one
+    statement. One with a unique key goes alone, in its turn, since an earlier job of the same
+    request may take its key.
+    """
+
+    def __init__(self, dialect: Dialect, codec: RowCodec) -> None:
+        super().__init__(dialect, codec)
+        columns = ", ".join(INSERTED)
+        values = ", ".join(f":{column}" for column in INSERTED)
+        shared = ", ".join(f":{column}" for column in _SHARED)
+        self._one = dialect.sql(f"INSERT INTO {dialect.job} ({columns}) VALUES ({values})")
+        self._alike = dialect.sql(f"""
+            INSERT INTO {dialect.job} ({columns})
+            SELECT k.id, k.value, {shared} FROM {dialect.each_pair(":ids", ":args")} AS k
+            """)
+        self._known = dialect.sql(f"SELECT 1 FROM {dialect.job} WHERE id = :id")
+        self._holder = dialect.sql(f"""
+            SELECT id, unique_hold, unique_until FROM {dialect.job} WHERE held_key = :key
+            """)
+        self._take_key = dialect.sql(f"UPDATE {dialect.job} SET held_key = NULL WHERE id = :id")
+
+    def insert_many(self, jobs: Sequence[NewJob]) -> Op[list[InsertResult]]:
+        """See :meth:`BaseExecutor.insert_many`."""
+        now = yield from self.dialect.now()
+        if len(jobs) == 1:
+            return [(yield from self._insert(jobs[0], now))]
+        results: dict[int, InsertResult] = {}
+        for chunk in self._chunks(jobs):
+            if len(chunk) > 1 and (yield from self._insert_alike([jobs[n] for n in chunk], now)):
+                for n in chunk:
+                    results[n] = InsertResult(jobs[n].id, "INSERTED")
+            else:
+                for n in chunk:
+                    results[n] = yield from self._insert(jobs[n], now)
+        return [results[n] for n in range(len(jobs))]
+
+    def _chunks(self, jobs: Sequence[NewJob]) -> Iterator[list[int]]:
+        """The numbers of the jobs: those that are alike together, each other one alone."""
+        alike: dict[Any, list[int]] = {}
+        alone: list[int] = []
+        for n, job in enumerate(jobs):
+            if job.unique_key is not None or not self._fits_set(job):
+                alone.append(n)
+                continue
+            alike.setdefault(_likeness(job), []).append(n)
+        for same in alike.values():
+            chunk: list[int] = []
+            size = 0
+            for n in same:
+                size += len(jobs[n].args)
+                if size > _LONGEST_SET:
+                    yield chunk
+                    chunk, size = [], len(jobs[n].args)
+                chunk.append(n)
+            yield chunk
+        for n in alone:
+            yield [n]
+
+    def _fits_set(self, job: NewJob) -> bool:
+        return job.content == "json" and len(job.args) <= _LARGE and b"\0" not in job.args
+
+    def _insert_alike(self, jobs: Sequence[NewJob], now: Any) -> Op[bool]:
+        """Insert all, or nothing: False when one of them is known."""
+        try:
+            args = self.dialect.texts([job.args.decode() for job in jobs])
+        except UnicodeDecodeError:
+            return False
+        shared = self.codec.shared_values(jobs[0], now)
+        ids = self.dialect.ids([job.id for job in jobs])
+        answer = yield self._alike.bind((*shared, ids, args), conflict_allowed=True)
+        return not answer.conflict
+
+    def _insert(self, job: NewJob, now: Any) -> Op[InsertResult]:
+        statement = self._one.bind(self.codec.values(job, now), conflict_allowed=True)
+        while (yield statement).conflict:
+            raw_id = self.dialect.id_in(job.id)
+            if (yield self._known(id=raw_id)).rows:
+                return InsertResult(job.id, "REPLAYED")
+            for holder, hold, until in (yield self._holder(key=job.unique_key)).rows:
+                if hold != Hold.UNTIL_TIME or now < until:
+                    return InsertResult(job.id, "DUPLICATE", self.dialect.id_out(holder))
+                yield self._take_key(id=holder)
+        return InsertResult(job.id, "INSERTED")
+
+
+def _likeness(job: NewJob) -> tuple[Any, ...]:
+    """Equal for jobs that differ in nothing but id and args."""
+    return (
+        job.kind,
+        job.queue,
+        job.priority,
+        job.run_at,
+        job.payload_version,
+        job.max_attempts,
+        job.timeout,
+        job.tags,
+        job.group,
+        job.group_limit,
+        tuple(job.meta.items()) if job.meta else None,
+    )

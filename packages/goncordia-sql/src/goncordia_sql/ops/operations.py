@@ -1,0 +1,60 @@
+"""All operations of the contract for one dialect."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from goncordia.driver import FetchRequest, FetchResult, Finish, Outcome
+from goncordia_sql.dialect import Dialect
+from goncordia_sql.ops.base import Topic
+from goncordia_sql.ops.change import Changing
+from goncordia_sql.ops.fetch import Fetch
+from goncordia_sql.ops.finish import Finishing
+from goncordia_sql.ops.groups import Groups
+from goncordia_sql.ops.insert import Insert
+from goncordia_sql.ops.queues import Queues
+from goncordia_sql.ops.read import Read
+from goncordia_sql.ops.records import Records
+from goncordia_sql.ops.sessions import Sessions
+from goncordia_sql.ops.watch import Watch
+from goncordia_sql.rows import RowCodec
+from goncordia_sql.statement import Op, Sql
+
+__all__ = ["Operations"]
+
+
+class Operations:
+    """The topics, each once. A dialect whose shape of one differs puts its own class here.
+
+    Each operation expects a transaction of its own, or one of the caller's.
+    """
+
+    def __init__(self, dialect: Dialect) -> None:
+        codec = RowCodec(dialect)
+        self.dialect = dialect
+        self.groups = Groups(dialect, codec)
+        self.insert = Insert(dialect, codec)
+        self.fetch = Fetch(dialect, codec, self.groups)
+        self.finish = Finishing(dialect, codec, self.groups)
+        self.change = Changing(dialect, codec, self.groups)
+        self.read = Read(dialect, codec)
+        self.records = Records(dialect, codec)
+        self.sessions = Sessions(dialect, codec, self.groups)
+        self.queues = Queues(dialect, codec)
+        self.watch = Watch(dialect, codec)
+
+    def exchange(
+        self, finishes: Sequence[Finish], request: FetchRequest | None
+    ) -> Op[tuple[list[Outcome], FetchResult | None]]:
+        """See :meth:`BaseExecutor.exchange`."""
+        outcomes = yield from self.finish.finish_many(finishes)
+        if request is None:
+            return outcomes, None
+        return outcomes, (yield from self.fetch.fetch(request))
+
+    def statements(self) -> Iterator[tuple[str, Sql]]:
+        """Every statement as ``topic.name``, for the golden files."""
+        for topic, operations in vars(self).items():
+            if isinstance(operations, Topic):
+                for name, sql in operations.statements():
+                    yield f"{topic}.{name}", sql

@@ -1,0 +1,177 @@
+"""A job's row: its columns, and how it becomes a :class:`JobRow`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from goncordia.driver import At, AttemptError, Claim, JobRow, JobState, NewJob, UniqueHold
+from goncordia_sql.dialect import Dialect
+from goncordia_sql.states import Hold, Stored, reported
+
+__all__ = ["INSERTED", "ROW", "RowCodec"]
+
+ROW: Final = (
+    "id", "kind", "queue", "rank", "run_at", "args", "content", "payload_version", "max_attempts",
+    "timeout", "tags", "meta", "unique_key", "unique_hold", "unique_until", "group_name",
+    "group_limit", "state", "attempt", "worker_id", "session", "fetch_no", "started",
+    "cancel_requested", "failed", "created_at", "claimed_at", "finished_at", "errors",
+    "checkpoint", "output",
+)  # fmt: skip
+"""The columns that a job is read from, in the order in which :class:`RowCodec` takes them."""
+
+INSERTED: Final = (
+    "id", "args", "state", "run_at", "created_at", "kind", "queue", "rank", "content",
+    "payload_version", "max_attempts", "timeout", "tags", "meta", "unique_key", "held_key",
+    "unique_hold", "unique_until", "group_name", "group_limit",
+)  # fmt: skip
+"""The columns that an insert writes, in the order of :meth:`RowCodec.values`."""
+
+_encode: Final = msgspec.json.Encoder().encode
+_decode_tags: Final = msgspec.json.Decoder(tuple[str, ...]).decode
+_decode_meta: Final = msgspec.json.Decoder(dict[str, str]).decode
+_decode_errors: Final = msgspec.json.Decoder(tuple[AttemptError, ...]).decode
+
+_HOLDS: Final = {"active": Hold.ACTIVE, "until_deleted": Hold.UNTIL_DELETED}
+_RUNNING: Final = Stored.RUNNING
+
+
+class RowCodec:
+    """Encodes and decodes rows for one dialect."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._dialect = dialect
+        self._times = dialect.times
+
+    # ---------------------------------------------------------------- in
+
+    def values(self, job: NewJob, now: Any) -> tuple[Any, ...]:
+        """The values of the ``INSERTED`` columns."""
+        return (
+            self._dialect.id_in(job.id),
+            self._dialect.payload_in(job.args, job.content),
+            *self.shared_values(job, now),
+        )
+
+    def shared_values(self, job: NewJob, now: Any) -> tuple[Any, ...]:
+        """The values of the ``INSERTED`` columns after id and args."""
+        dialect = self._dialect
+        run_at = self._times.resolve(job.run_at, now)
+        key, until = job.unique_key, None
+        hold: Hold | None = None
+        if key is not None:
+            if isinstance(job.unique_hold, At):
+                hold, until = Hold.UNTIL_TIME, self._times.encode(job.unique_hold.when)
+            else:
+                hold = _HOLDS[job.unique_hold]
+        return (
+            Stored.READY.value if run_at <= now else Stored.LATER.value,
+            run_at,
+            now,
+            job.kind,
+            job.queue,
+            -job.priority,
+            job.content,
+            job.payload_version,
+            job.max_attempts,
+            job.timeout,
+            dialect.text_in(_encode(job.tags)) if job.tags else None,
+            dialect.text_in(_encode(job.meta)) if job.meta else None,
+            key,
+            key,
+            None if hold is None else hold.value,
+            until,
+            job.group,
+            job.group_limit,
+        )
+
+    def errors_in(self, errors: Sequence[AttemptError]) -> Any:
+        """The stored form of a job's errors."""
+        return self._dialect.text_in(_encode(errors))
+
+    # ---------------------------------------------------------------- out
+
+    def errors_out(self, raw: Any) -> tuple[AttemptError, ...]:
+        """A job's errors from their stored form."""
+        return () if raw is None else _decode_errors(raw)
+
+    def job(self, raw: Sequence[Any], now: Any) -> JobRow:
+        """The job of a row, as it is reported at this time."""
+        return self._decoder(raw, now, None)
+
+    def jobs(self, rows: Sequence[Sequence[Any]], now: Any) -> list[JobRow]:
+        """As :meth:`job`, of many rows."""
+        return [self._decoder(raw, now, None) for raw in rows]
+
+    def claimed(
+        self, raw: Sequence[Any], now: Any, claim: Callable[[Any], Claim], worker_id: str
+    ) -> JobRow:
+        """The job of a row that waited when it was read, and was claimed since.
+
+        Args:
+            raw: the row as it was read.
+            now: the stored time of the claim.
+            claim: makes the claim from the job's id.
+            worker_id: who claimed it.
+        """
+        return self._decoder(raw, now, (claim, worker_id))
+
+    def _decoder(
+        self, raw: Sequence[Any], now: Any, claiming: tuple[Callable[[Any], Claim], str] | None
+    ) -> JobRow:
+        (
+            raw_id, kind, queue, rank, run_at, args, content, payload_version, max_attempts,
+            timeout, tags, meta, key, hold, until, group, group_limit, state, attempt, worker_id,
+            session, fetch_no, started, cancel_requested, failed, created_at, claimed_at,
+            finished_at, errors, checkpoint, output,
+        ) = raw  # fmt: skip
+        dialect, decode = self._dialect, self._times.decode
+        job_id = dialect.id_out(raw_id)
+        claim: Claim | None = None
+        if claiming is not None:
+            make, worker_id = claiming
+            claim = make(job_id)
+            state_now, claimed_at, started = JobState.RUNNING, now, 0
+            attempt += 1
+        else:
+            state_now = reported(state, run_at, failed, now)
+            if state == _RUNNING:
+                claim = Claim(job_id, dialect.id_out(session), fetch_no)
+        created = decode(created_at)
+        return JobRow(
+            job_id,
+            kind,
+            queue,
+            -rank,
+            created if run_at == created_at else decode(run_at),
+            dialect.text_out(args),
+            content,
+            payload_version,
+            max_attempts,
+            timeout,
+            () if tags is None else _decode_tags(tags),
+            {} if meta is None else _decode_meta(meta),
+            key,
+            "active" if hold is None else self._hold(hold, until),
+            group,
+            group_limit,
+            state_now,
+            attempt,
+            worker_id,
+            claim,
+            started == 1,
+            cancel_requested == 1,
+            created,
+            None if claimed_at is None else decode(claimed_at),
+            None if finished_at is None else decode(finished_at),
+            () if errors is None else _decode_errors(errors),
+            None if checkpoint is None else dialect.text_out(checkpoint),
+            None if output is None else dialect.text_out(output),
+        )
+
+    def _hold(self, hold: int, until: Any) -> UniqueHold:
+        if hold == Hold.ACTIVE:
+            return "active"
+        return "until_deleted" if hold == Hold.UNTIL_DELETED else At(self._times.decode(until))

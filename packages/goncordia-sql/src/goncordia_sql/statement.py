@@ -1,0 +1,134 @@
+"""Statements: what an operation yields, and the rows that it is sent back.
+
+SQL is written once, with named parameters (``:name``), and rendered for the placeholders of a
+library. A statement knows whether it gives rows, so that nobody asks a library for rows that are
+not there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Generator, Sequence
+from enum import Enum
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+
+__all__ = ["NO_ROWS", "Batch", "Op", "ParamStyle", "Rows", "Sql", "Statement"]
+
+# A colon that belongs to a cast (`::text`) or to a time ('12:30') introduces no parameter.
+_PARAMETER: Final = re.compile(r"(?<![:\w]):([a-z][a-z_0-9]*)")
+_GIVES_ROWS: Final = re.compile(r"\s*(SELECT|WITH|VALUES|PRAGMA|SHOW)\b|.*\bRETURNING\b", re.DOTALL)
+
+
+class ParamStyle(Enum):
+    """How a library wants its parameters."""
+
+    NUMBERED_QMARK = "?{}"
+    """``?1``: sqlite3, aiosqlite."""
+    NUMBERED_DOLLAR = "${}"
+    """``$1``: asyncpg."""
+    QMARK = "?"
+    """``?``, one value for every mark."""
+    FORMAT = "%s"
+    """``%s``, one value for every mark: psycopg, the MySQL libraries, Django."""
+    NAMED = ":"
+    """``:name``, and a mapping of values: SQLAlchemy's ``text``."""
+
+
+class Rows(NamedTuple):
+    """What a statement gave.
+
+    Attributes:
+        rows: the rows, as tuples.
+        changed: how many rows a change met; for a batch, in all.
+        conflict: a unique index refused the change, and it had no effect at all; only answered
+            to a statement that allows it.
+    """
+
+    rows: Sequence[Sequence[Any]]
+    changed: int
+    conflict: bool = False
+
+
+NO_ROWS: Final = Rows((), 0)
+
+
+class Statement(NamedTuple):
+    """One statement with its values.
+
+    Attributes:
+        sql: the SQL.
+        params: the values, in the form that the parameter style asks for.
+        conflict_allowed: a unique conflict is an answer (``Rows.conflict``), not an error.
+    """
+
+    sql: Sql
+    params: Any
+    conflict_allowed: bool = False
+
+
+class Batch(NamedTuple):
+    """One statement, once for each of these sets of values; it gives no rows."""
+
+    sql: Sql
+    params: Sequence[Any]
+
+
+T = TypeVar("T")
+
+Op: TypeAlias = Generator[Statement | Batch, Rows, T]
+"""An operation: yields statements, receives their rows, returns its result. It does no I/O."""
+
+
+class Sql:
+    """A rendered SQL text that knows the names and the order of its parameters.
+
+    Args:
+        template: the SQL, with parameters as ``:name``.
+        style: how the library wants them.
+    """
+
+    __slots__ = ("_arrange", "_positions", "names", "rows", "style", "text")
+
+    def __init__(self, template: str, style: ParamStyle) -> None:
+        marks = [match[1] for match in _PARAMETER.finditer(template)]
+        self.style = style
+        self.names = tuple(dict.fromkeys(marks))
+        """The parameters, in the order in which they first appear."""
+        self.rows = _GIVES_ROWS.match(template) is not None
+        """Whether it gives rows."""
+        number = {name: position for position, name in enumerate(self.names, 1)}
+        self._positions = tuple(number[name] - 1 for name in marks)
+        if style is ParamStyle.NAMED:
+            self.text = template
+        else:
+            # In the format style a literal percent sign is written twice.
+            safe = template.replace("%", "%%") if style is ParamStyle.FORMAT else template
+            self.text = _PARAMETER.sub(lambda match: style.value.format(number[match[1]]), safe)
+        self._arrange = self._arrangement()
+
+    def _arrangement(self) -> Callable[[Sequence[Any]], Any] | None:
+        if self.style is ParamStyle.NAMED:
+            return lambda values: dict(zip(self.names, values, strict=True))
+        by_mark = self.style in {ParamStyle.QMARK, ParamStyle.FORMAT}
+        if by_mark and self._positions != tuple(range(len(self.names))):
+            positions = self._positions
+            return lambda values: tuple(values[position] for position in positions)
+        return None
+
+    def __call__(self, **values: Any) -> Statement:
+        """A statement with these values, by name."""
+        return self.bind([values[name] for name in self.names])
+
+    def bind(self, values: Sequence[Any], *, conflict_allowed: bool = False) -> Statement:
+        """A statement with these values, in the order of ``names``."""
+        params = values if self._arrange is None else self._arrange(values)
+        return Statement(self, params, conflict_allowed)
+
+    def batch(self, rows: Sequence[Sequence[Any]]) -> Batch:
+        """A batch; the values of each row in the order of ``names``."""
+        if self._arrange is not None:
+            return Batch(self, [self._arrange(row) for row in rows])
+        return Batch(self, rows)
+
+    def __repr__(self) -> str:
+        return f"Sql({self.text!r})"
