@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import Future
 from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
@@ -29,11 +30,12 @@ class Portal:
     def _started(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             if self._loop is None:
-                self._loop = asyncio.new_event_loop()
+                started: Future[asyncio.AbstractEventLoop] = Future()
                 self._thread = threading.Thread(
-                    target=self._loop.run_forever, name="goncordia-portal", daemon=True
+                    target=_run_loop, args=(started,), name="goncordia-portal", daemon=True
                 )
                 self._thread.start()
+                self._loop = started.result()
             return self._loop
 
     def call(self, function: Callable[[], Coroutine[Any, Any, R]]) -> R:
@@ -46,14 +48,20 @@ class Portal:
             raise
 
     def stop(self) -> None:
-        """End the loop and its thread; a later call starts new ones."""
+        """Cancel what still runs, end the loop and its thread; a later call starts new ones."""
         with self._lock:
             loop, thread = self._loop, self._thread
             self._loop = self._thread = None
         if loop is not None and thread is not None:
             loop.call_soon_threadsafe(loop.stop)
             thread.join()
-            loop.close()
+
+
+def _run_loop(started: Future[asyncio.AbstractEventLoop]) -> None:
+    with asyncio.Runner() as runner:
+        loop = runner.get_loop()
+        started.set_result(loop)
+        loop.run_forever()
 
 
 class _Opens(Protocol):

@@ -63,7 +63,7 @@ def _unclaimed(scheme: str, installed: list[str]) -> str:
 def _load(point: EntryPoint) -> type[AnyDriver]:
     try:
         loaded: object = point.load()
-    except ImportError as error:
+    except (ImportError, AttributeError) as error:
         raise ConfigurationError(
             f"url: the driver for {point.name!r}, {point.value!r}, cannot be imported: {error}"
         ) from error
