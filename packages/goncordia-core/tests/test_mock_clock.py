@@ -294,3 +294,16 @@ async def test_the_monotonic_clock_does_not_go_back_under_two_advances_at_once()
     clock = MockClock()
     await asyncio.gather(clock.advance(5), clock.advance(3))
     assert clock.monotonic() == 5
+
+
+async def test_the_shortest_sleep_takes_time() -> None:
+    clock = MockClock()
+    end = clock.monotonic() + 1e-12
+
+    async def wait_for_the_end() -> None:
+        while clock.monotonic() < end:
+            await clock.sleep(end - clock.monotonic())
+
+    task = asyncio.create_task(wait_for_the_end())
+    await clock.advance(0.1)
+    assert task.done()

@@ -55,7 +55,9 @@ class MockClock(Clock):
         """Call ``callback`` on the running event loop, once time was advanced so far."""
         timer = _Timer(asyncio.get_running_loop(), callback)
         if seconds != math.inf:
-            when = self._elapsed + max(0, round(seconds * _NANOSECONDS))
+            # Never at once, however short: whoever waits for a float's last bit would wait for ever.
+            least = 1 if seconds > 0 else 0
+            when = self._elapsed + max(least, round(seconds * _NANOSECONDS))
             with self._lock:
                 heapq.heappush(self._timers, (when, next(self._sequence), timer))
         return timer
