@@ -10,7 +10,7 @@ from goncordia.driver import After, At, QueueFetch
 
 from .box import START, Box, seconds
 
-MANY = 100_000
+MANY = 10_000
 
 
 def fill(box: Box, count: int, **fields: object) -> None:
@@ -103,6 +103,19 @@ def test_fetch_is_flat(around: Callable[[Box], None]) -> None:
     box.fetch(QueueFetch("default", 0))
     box.fetch("empty")
     assert box.store.touched - before == 0
+
+
+def test_fetch_is_flat_amid_a_hundred_thousand_rows_of_every_sort() -> None:
+    box = Box()
+    finished(box)
+    for around in (scheduled, parked, other_queues, other_kinds, group_to_leave):
+        around(box)
+    fill(box, 5 * MANY)
+    assert len(box.store.jobs) > 100_000
+    wanted = QueueFetch("default", 10, {"k": 10}, frozenset({"left"}))
+    before = box.store.touched
+    assert len(box.fetched(wanted)) == 10
+    assert box.store.touched - before <= 25
 
 
 def test_what_becomes_due_at_once_is_not_looked_at_at_once() -> None:
