@@ -55,7 +55,7 @@ class MockClock(Clock):
         """Call ``callback`` on the running event loop, once time was advanced so far."""
         timer = _Timer(asyncio.get_running_loop(), callback)
         if seconds != math.inf:
-            # Never at once, however short: whoever waits for a float's last bit would wait for ever.
+            # Never at once, however short: who waits for a float's last bit would wait for ever.
             least = 1 if seconds > 0 else 0
             when = self._elapsed + max(least, round(seconds * _NANOSECONDS))
             with self._lock:
