@@ -84,6 +84,23 @@ def test_threads_share_a_source() -> None:
     assert len(set(made)) == 4000
 
 
+async def test_many_at_once_are_as_good_as_one_by_one() -> None:
+    clock = MockClock(START)
+    ids = JobIds(clock)
+    made = [ids(), *ids.take(500), ids()]
+    assert ids.take(0) == []
+    clock.set(START - timedelta(hours=1))
+    made += ids.take(3)
+    clock.set(START + timedelta(hours=1))
+    made += ids.take(3)
+    assert made == sorted(set(made))
+    assert len(made) == 508
+    assert {job_id.version for job_id in made} == {7}
+    assert id_time(made[-1]) - id_time(made[0]) == timedelta(hours=1)
+    one, two = (JobIds(MockClock(START), random.Random(3).getrandbits) for _ in range(2))
+    assert one.take(5) == two.take(5)
+
+
 def test_session_ids_are_random_or_repeatable() -> None:
     assert len({new_session_id() for _ in range(100)}) == 100
     assert new_session_id(random.Random(1)) == new_session_id(random.Random(1))

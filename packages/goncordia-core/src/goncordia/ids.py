@@ -41,16 +41,26 @@ class JobIds:
         """The next id, greater than every one before it."""
         now = (self._clock.now() - _EPOCH) // _MILLISECOND
         with self._lock:
-            if now > self._millisecond:
-                self._millisecond = now
-                # The top bit stays free, so that counting on within a millisecond has room.
+            return self._next(now, None)
+
+    def take(self, count: int) -> list[UUID]:
+        """The next ids, in order: as many calls would give, for a fraction of their cost."""
+        now = (self._clock.now() - _EPOCH) // _MILLISECOND
+        bits = self._random_bits(32 * count).to_bytes(4 * count, "little")
+        with self._lock:
+            return [self._next(now, step) for step in memoryview(bits).cast("I")]
+
+    def _next(self, now: int, step: int | None) -> UUID:
+        if now > self._millisecond:
+            self._millisecond = now
+            # The top bit stays free, so that counting on within a millisecond has room.
+            self._counter = self._random_bits(_COUNTER_BITS - 1)
+        else:
+            self._counter += 1 + (self._random_bits(32) if step is None else step)
+            if self._counter >> _COUNTER_BITS:
+                self._millisecond += 1
                 self._counter = self._random_bits(_COUNTER_BITS - 1)
-            else:
-                self._counter += 1 + self._random_bits(32)
-                if self._counter >> _COUNTER_BITS:
-                    self._millisecond += 1
-                    self._counter = self._random_bits(_COUNTER_BITS - 1)
-            millisecond, counter = self._millisecond, self._counter
+        millisecond, counter = self._millisecond, self._counter
         return UUID(
             int=millisecond << 80 | _VERSION | counter >> 62 << 64 | _VARIANT | counter & _LOW
         )
