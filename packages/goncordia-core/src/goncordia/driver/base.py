@@ -58,9 +58,11 @@ class Heartbeater(Protocol):
 
     def beat(self, session: UUID, lease: float, /) -> Beat:
         """As :meth:`BaseExecutor.session_beat`, blocking; bounded in time."""
+        ...
 
     def close(self) -> None:
         """Give the connection back."""
+        ...
 
 
 class Listener(Protocol):
@@ -68,9 +70,11 @@ class Listener(Protocol):
 
     def wakes(self) -> AsyncIterator[Wake]:
         """The wakes, as they come; ends when the listener is closed."""
+        ...
 
     async def aclose(self) -> None:
         """Stop listening."""
+        ...
 
 
 class BaseDriver(ABC, Generic[Tx_contra, SyncTx_contra]):
@@ -244,19 +248,24 @@ class TxDriver(Protocol[ClientTx_contra]):
     @property
     def capabilities(self) -> Capabilities:
         """See :class:`BaseDriver`."""
+        ...
 
     @property
     def clock(self) -> Clock:
         """See :class:`BaseDriver`."""
+        ...
 
     async def ready(self) -> None:
         """See :meth:`BaseDriver.ready`."""
+        ...
 
     def executor(self) -> BaseExecutor:
         """See :meth:`BaseDriver.executor`."""
+        ...
 
     def unwrap_tx(self, tx: ClientTx_contra, /) -> TxExecutor:
         """See :meth:`BaseDriver.unwrap_tx`."""
+        ...
 
 
 class SyncTxDriver(Protocol[ClientTx_contra]):
@@ -265,13 +274,17 @@ class SyncTxDriver(Protocol[ClientTx_contra]):
     @property
     def capabilities(self) -> Capabilities:
         """See :class:`BaseDriver`."""
+        ...
 
     @property
     def clock(self) -> Clock:
         """See :class:`BaseDriver`."""
+        ...
 
     def sync_executor(self) -> SyncExecutor:
         """See :meth:`BaseDriver.sync_executor`."""
+        ...
 
     def unwrap_sync_tx(self, tx: ClientTx_contra, /) -> SyncTxExecutor:
         """See :meth:`BaseDriver.unwrap_sync_tx`."""
+        ...

@@ -151,7 +151,7 @@ class HeartThread:
             )
 
     def _report(self, blocked: float) -> None:
-        frame = sys._current_frames().get(self._loop_thread)
+        frame = sys._current_frames().get(self._loop_thread)  # pyright: ignore[reportPrivateUsage]  # documented; there is no other way to look at a thread
         run = self._run_in(frame)
         where = _place(frame)
         event = LoopBlocked(

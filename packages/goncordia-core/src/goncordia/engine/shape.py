@@ -52,7 +52,7 @@ class Shape:
         kinds = self._kinds(room)
         if kinds is not None and not kinds:
             return ()
-        asked = []
+        asked: list[QueueFetch] = []
         for name in self._queues:
             limit = min(room, self._queue_room(name))
             if limit > 0:

@@ -70,7 +70,7 @@ async def _call_in_thread(
     blocking = SyncJob(job)
     context = contextvars.copy_context()
     context.run(current_job_var.set, blocking)
-    future = threads.call(partial(context.run, function, blocking))
+    future = threads.call(lambda: context.run(function, blocking))
     cancelled: asyncio.CancelledError | None = None
     while not future.done():
         try:

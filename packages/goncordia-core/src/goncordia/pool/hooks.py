@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from functools import cached_property
 from typing import Any, TypeVar
 
 from goncordia.client import Client, SyncClient
@@ -33,16 +32,8 @@ class PoolHooks:
         self.app: Any = app
         self.max_attempts = max_attempts
         self.engine: Engine | None = None
-
-    @cached_property
-    def client(self) -> Client[Any]:
-        """A client on the pool's driver."""
-        return Client(self._driver)
-
-    @cached_property
-    def sync_client(self) -> SyncClient[Any]:
-        """The same for threads."""
-        return SyncClient(self._driver)
+        self.client: Client[Any] = Client(driver)
+        self.sync_client: SyncClient[Any] = SyncClient(driver)
 
     async def checkpoint(self, run: Run, value: bytes, /) -> None:
         """Store a checkpoint.

@@ -8,7 +8,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from datetime import timedelta
-from typing import Any, Final, Self
+from typing import Any, Final, Self, cast
 
 from goncordia._check import Duration, instance, refuse, seconds
 from goncordia.clock import Clock
@@ -97,10 +97,7 @@ class WorkerPool:
         clock: Clock | None = None,
         rng: random.Random | None = None,
     ) -> None:
-        given: object = driver
-        if not isinstance(given, BaseDriver):
-            refuse("driver", given, "a driver, such as SqliteDriver('jobs.db')")
-        self._driver = driver
+        self._driver = _checked(driver)
         self._registry = instance("registry", registry, Registry, "a Registry")
         self._settings = Settings.checked(
             queues=queues,
@@ -279,3 +276,9 @@ class WorkerPool:
             page = found.next
             if page is None:
                 return None
+
+
+def _checked(driver: object) -> AnyDriver:
+    if not isinstance(driver, BaseDriver):
+        refuse("driver", driver, "a driver, such as SqliteDriver('jobs.db')")
+    return cast("AnyDriver", driver)

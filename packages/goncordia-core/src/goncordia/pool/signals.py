@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Final
@@ -18,7 +18,7 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
 @contextmanager
-def shutdown_signals() -> Iterator[asyncio.Event]:
+def shutdown_signals() -> Generator[asyncio.Event]:
     """An event that SIGINT or SIGTERM sets; the second signal ends the process by its default."""
     loop = asyncio.get_running_loop()
     asked = asyncio.Event()
