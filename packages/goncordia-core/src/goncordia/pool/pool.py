@@ -8,7 +8,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from datetime import timedelta
-from typing import Any, Final, Self, cast
+from typing import Any, Final, Self
 
 from goncordia._check import Duration, instance, refuse, seconds
 from goncordia.clock import Clock
@@ -281,4 +281,5 @@ class WorkerPool:
 def _checked(driver: object) -> AnyDriver:
     if not isinstance(driver, BaseDriver):
         refuse("driver", driver, "a driver, such as SqliteDriver('jobs.db')")
-    return cast("AnyDriver", driver)
+    checked: AnyDriver = driver  # pyright: ignore[reportUnknownVariableType]  # isinstance cannot know the transaction types
+    return checked
