@@ -170,6 +170,10 @@ class ShakyDriver:
     def clock(self) -> Clock:
         return self._driver.clock
 
+    def become(self, **capabilities: Any) -> None:
+        """Change what it can do."""
+        self._capabilities = msgspec.structs.replace(self._capabilities, **capabilities)
+
     async def ready(self) -> None:
         await self._driver.ready()
 

@@ -209,3 +209,17 @@ async def test_args_as_wants_the_right_class(client: Client[MemoryTx]) -> None:
     info = await client.get(await client.enqueue(Mail("a")))
     with pytest.raises(ConfigurationError, match="is not the args class of kind 'mail'"):
         info.args_as(Report)
+
+
+async def test_capabilities_may_be_known_only_once_the_driver_is_open(
+    driver: MemoryDriver,
+) -> None:
+    shaky = ShakyDriver(driver)
+    client = Client(shaky)
+    await client.enqueue(Once("a"))
+    shaky.become(unique_jobs=False)
+    with pytest.raises(UnsupportedError, match="unique_jobs"):
+        await client.enqueue(Once("a"))
+    shaky.become(unique_jobs=True, max_payload=5)
+    with pytest.raises(PayloadError, match="limit of 5"):
+        await client.enqueue(Once("a"))

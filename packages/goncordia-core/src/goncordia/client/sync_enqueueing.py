@@ -92,10 +92,8 @@ class SyncEnqueueing(SyncBase[Tx_contra]):
             UnsupportedError: with ``atomic``, they are too many.
             Others: see :meth:`enqueue`.
         """
-        inserting = self._core.inserting
-        return self._many(
-            Many(inserting, args, inserting.same(opts, options), atomic=atomic), self._run
-        )
+        many = self._core.inserting.many(args, opts, options, atomic=atomic)
+        return self._many(many, self._run)
 
     def enqueue_many_tx(
         self,
@@ -116,10 +114,8 @@ class SyncEnqueueing(SyncBase[Tx_contra]):
         Raises:
             Others: see :meth:`enqueue_tx`.
         """
-        inserting = self._core.inserting
-        return self._many(
-            Many(inserting, args, inserting.same(opts, options), tx=True), partial(self._run_tx, tx)
-        )
+        many = self._core.inserting.many(args, opts, options, tx=True)
+        return self._many(many, partial(self._run_tx, tx))
 
     def enqueue_batch(
         self,
@@ -137,8 +133,8 @@ class SyncEnqueueing(SyncBase[Tx_contra]):
         Raises:
             Others: see :meth:`enqueue_many`.
         """
-        inserting = self._core.inserting
-        return self._many(Many(inserting, jobs, inserting.pairs, atomic=atomic), self._run)
+        batch = self._core.inserting.batch(jobs, atomic=atomic)
+        return self._many(batch, self._run)
 
     def enqueue_batch_tx(
         self,
@@ -155,10 +151,8 @@ class SyncEnqueueing(SyncBase[Tx_contra]):
         Raises:
             Others: see :meth:`enqueue_tx`.
         """
-        inserting = self._core.inserting
-        return self._many(
-            Many(inserting, jobs, inserting.pairs, tx=True), partial(self._run_tx, tx)
-        )
+        batch = self._core.inserting.batch(jobs, tx=True)
+        return self._many(batch, partial(self._run_tx, tx))
 
     def _many(self, many: Many, send: Callable[[Op[Inserter, None]], None]) -> EnqueuedMany:
         try:

@@ -12,6 +12,7 @@ from goncordia.client.handles import JobHandle, JobRef, id_of
 from goncordia.client.info import job_failed
 from goncordia.client.operations.inserting import Inserting
 from goncordia.client.operations.outputs import declared_output
+from goncordia.client.operations.preparing import Preparing
 from goncordia.client.operations.reading import Reading
 from goncordia.client.operations.steps import Backend, Replay
 from goncordia.driver import JobRow, JobState
@@ -51,7 +52,7 @@ class Core:
         replay = Replay(_check.whole("replays", replays, 0, 100), self.rng)
         ids = JobIds(driver.clock) if rng is None else JobIds(driver.clock, rng.getrandbits)
         self.reading = Reading(driver, replay, self.rng)
-        self.inserting = Inserting(driver, ids, replay, defaults)
+        self.inserting = Inserting(Preparing(driver, defaults), driver, ids, replay)
 
 
 def waits_for(job: JobRef, timeout: _check.Duration | None) -> tuple[UUID, float | None]:

@@ -1,32 +1,28 @@
-"""From args and options to jobs in the backend, as operations: what both clients share."""
+"""Inserting jobs, one or a stream of them, as operations: what both clients share."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Callable, Collection, Iterable, Mapping
-from datetime import datetime, timedelta
-from typing import Any, Final, TypeAlias, TypeVar, cast
+from collections.abc import AsyncIterable, Collection, Iterable, Mapping
+from typing import Any, Final, TypeAlias, TypeVar
+
+import msgspec
 
 from goncordia import _check
 from goncordia.args import JobArgs
 from goncordia.client.handles import EnqueuedMany, JobHandle, shown
+from goncordia.client.operations.preparing import Preparing, Split
 from goncordia.client.operations.steps import Backend, Op, Replay, name_of
 from goncordia.driver import (
-    After,
-    At,
     BaseExecutor,
     InsertResult,
     NewJob,
     SyncExecutor,
     SyncTxExecutor,
     TxExecutor,
-    UniqueHold,
 )
-from goncordia.errors import ConfigurationError, UnsupportedError
+from goncordia.errors import UnsupportedError
 from goncordia.ids import JobIds
-from goncordia.options import InsertOpts, ResolvedOptions, options_of, resolve
-from goncordia.payload.codec import MAX_ARGS, encode_args
-from goncordia.payload.plans import plan_of
-from goncordia.unique import unique_key
+from goncordia.options import InsertOpts
 
 __all__ = ["Inserter", "Inserting", "Many"]
 
@@ -34,47 +30,59 @@ A = TypeVar("A", bound=JobArgs)
 Inserter: TypeAlias = BaseExecutor | SyncExecutor | TxExecutor | SyncTxExecutor
 """Whatever inserts jobs."""
 
-Split: TypeAlias = Callable[[Any], tuple[object, ResolvedOptions]]
-"""From an item of a stream to its args and options."""
-
 # A chunk of a stream is sent when it has so many jobs, or its args so many bytes.
 _CHUNK_JOBS: Final = 2000
 _CHUNK_BYTES: Final = 4 << 20
+
+_with: Final = msgspec.structs.replace
 
 
 class Inserting:
     """Operations that enqueue.
 
     Args:
+        preparing: makes jobs of args.
         driver: the driver.
         ids: makes job ids.
         replay: repeats what may be repeated.
-        defaults: the client's own options.
     """
 
-    def __init__(
-        self,
-        driver: Backend,
-        ids: JobIds,
-        replay: Replay,
-        defaults: InsertOpts | None,
-    ) -> None:
-        if defaults is not None:
-            _check.instance("defaults", defaults, InsertOpts, "InsertOpts(…)")
+    def __init__(self, preparing: Preparing, driver: Backend, ids: JobIds, replay: Replay) -> None:
+        self._preparing = preparing
         self.driver = driver
-        self._ids = ids
+        self.ids = ids
         self._replay = replay
-        self._defaults = defaults
-
-    # ---------------------------------------------------------------- one job
 
     def enqueue(
         self, args: A, opts: InsertOpts | None, options: Mapping[str, Any], *, tx: bool = False
     ) -> Op[Inserter, JobHandle[A]]:
         """Insert one job."""
-        job = self.job(args, self.options(type(args), opts, options))
+        cls = type(args)
+        job = self._preparing.mold(cls, opts, options).job(args, self.ids())
         (result,) = yield from self.insert([job], tx=tx)
-        return _handle(job, type(args), result)
+        return _handle(job, cls, result)
+
+    def many(
+        self,
+        args: Iterable[Any] | AsyncIterable[Any],
+        opts: InsertOpts | None,
+        options: Mapping[str, Any],
+        *,
+        atomic: bool = False,
+        tx: bool = False,
+    ) -> Many:
+        """A stream of args, all with the same options."""
+        return Many(self, args, self._preparing.same(opts, options), atomic=atomic, tx=tx)
+
+    def batch(
+        self,
+        jobs: Iterable[Any] | AsyncIterable[Any],
+        *,
+        atomic: bool = False,
+        tx: bool = False,
+    ) -> Many:
+        """A stream of args with their own options."""
+        return Many(self, jobs, self._preparing.pairs, atomic=atomic, tx=tx)
 
     def insert(self, jobs: list[NewJob], *, tx: bool) -> Op[Inserter, list[InsertResult]]:
         """Insert jobs in one call; outside a transaction it is repeated after an unknown outcome.
@@ -87,103 +95,6 @@ class Inserting:
 
         results: list[InsertResult] = (yield call) if tx else (yield from self._replay(call))
         return results
-
-    def options(
-        self, cls: type[Any], opts: InsertOpts | None, options: Mapping[str, Any]
-    ) -> ResolvedOptions:
-        """All layers of options together.
-
-        Raises:
-            ConfigurationError: one is unknown or wrong.
-            UnsupportedError: the driver cannot keep what one asks for.
-        """
-        _check_opts(opts)
-        resolved = resolve(options_of(cls), self._defaults, opts, options)
-        if resolved.unique is not None and not self.driver.capabilities.unique_jobs:
-            raise UnsupportedError(name_of(self.driver), "unique_jobs", "enqueue without unique=")
-        if resolved.group is not None and not self.driver.capabilities.groups:
-            raise UnsupportedError(
-                name_of(self.driver), "groups", "enqueue without pipeline_id= and concurrency_key="
-            )
-        return resolved
-
-    def same(self, opts: InsertOpts | None, options: Mapping[str, Any]) -> Split:
-        """How to read items that are args, all with these options."""
-        known: dict[type[Any], ResolvedOptions] = {}
-
-        def split(item: object) -> tuple[object, ResolvedOptions]:
-            cls = type(item)
-            resolved = known.get(cls)
-            if resolved is None:
-                resolved = known[cls] = self.options(cls, opts, options)
-            return item, resolved
-
-        return split
-
-    def pairs(self, item: object) -> tuple[object, ResolvedOptions]:
-        """How to read items that are args and their own options."""
-        if not isinstance(item, tuple):
-            _check.refuse("jobs", shown(item), "a pair (args, InsertOpts(…))")
-        pair = cast("tuple[object, ...]", item)
-        if len(pair) != 2:
-            raise ConfigurationError(f"jobs: {len(pair)} values are not a pair (args, InsertOpts)")
-        args, opts = pair
-        if opts is None:
-            _check.refuse("jobs", opts, "InsertOpts(…); InsertOpts() if there is nothing to say")
-        return args, self.options(type(args), cast("InsertOpts", opts), {})
-
-    def job(self, args: object, options: ResolvedOptions) -> NewJob:
-        """The job for these args.
-
-        Raises:
-            PayloadError: the args cannot be stored, or not come back equal.
-            ConfigurationError: their class is no args class.
-        """
-        cls = type(args)
-        kind = plan_of(cls).kind
-        encoded = encode_args(args, limit=min(MAX_ARGS, self.driver.capabilities.max_payload))
-        key: bytes | None = None
-        hold: UniqueHold = "active"
-        if options.unique is not None:
-            key, hold = unique_key(
-                options.unique,
-                cls,
-                kind=kind,
-                args=encoded,
-                queue=options.queue,
-                run_at=self._time(options),
-            )
-        return NewJob(
-            id=self._ids(),
-            kind=kind,
-            args=encoded,
-            queue=options.queue,
-            priority=options.priority,
-            run_at=options.run_at,
-            payload_version=options.payload_version,
-            max_attempts=options.max_attempts,
-            timeout=options.timeout,
-            tags=options.tags,
-            meta=options.meta,
-            unique_key=key,
-            unique_hold=hold,
-            group=options.group,
-            group_limit=options.group_limit,
-        )
-
-    def _time(self, options: ResolvedOptions) -> datetime:
-        match options.run_at:
-            case At(when):
-                return when
-            case After(seconds):
-                return self.driver.clock.now() + timedelta(seconds=seconds)
-            case None:
-                return self.driver.clock.now()
-
-
-def _check_opts(opts: object) -> None:
-    if opts is not None and not isinstance(opts, InsertOpts):
-        _check.refuse("opts", shown(opts), "InsertOpts(…); options go by name")
 
 
 class Many:
@@ -248,8 +159,8 @@ class Many:
                 f"at most {self._limit} jobs are inserted all or nothing; "
                 "with atomic=False they go in chunks",
             )
-        args, options = self._split(item)
-        job = self._inserting.job(args, options)
+        args, mold = self._split(item)
+        job = mold.job(args)
         self._chunk.append(job)
         self._classes.append(type(args))
         self._bytes += len(job.args)
@@ -261,7 +172,8 @@ class Many:
         """Send the chunk."""
         if not self._chunk:
             return
-        jobs, classes = self._chunk, self._classes
+        ids, classes = self._inserting.ids.take(len(self._chunk)), self._classes
+        jobs = [_with(job, id=job_id) for job, job_id in zip(self._chunk, ids, strict=True)]
         self._chunk, self._classes, self._bytes = [], [], 0
         results = yield from self._inserting.insert(jobs, tx=self._tx)
         self._count += len(jobs)
