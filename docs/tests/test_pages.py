@@ -6,7 +6,7 @@ What else a page tells this test stands in comments that readers do not see, bef
 
     <!-- hidden            the python block inside the comment runs too
     <!-- not run: why -->  the next block does not run
-    <!-- saved as: x.py -->    it is saved in the page's folder under this name
+    <!-- saved as: x.py -->    it is saved in the page's folder under this name, and not run
     <!-- same as: a/b.py -->   it is this file of the repository, word for word
     <!-- prints -->        it is what the program or the block before it prints
     <!-- raises -->        it is the error of the block before it
@@ -89,7 +89,7 @@ def fits(expected: str, got: str) -> bool:
             pattern += r"(.*\n)*?"
         else:
             pattern += re.escape(line.rstrip()).replace("…", ".*?") + r" *\n"
-    return re.fullmatch(pattern, got.strip() + "\n") is not None
+    return re.fullmatch(pattern or r"\n", got.strip() + "\n") is not None
 
 
 def ran(words: list[str], folder: Path, env: dict[str, str] | None = None) -> str:
@@ -131,6 +131,7 @@ class Reader:
             assert (ROOT / name).read_text() == block.text, f"{block}: {name} is not the same"
         if name := block.notes.get("saved as"):
             (self.folder / name).write_text(block.text)
+            return
         if "run" in block.notes:
             self._commands(block)
         if block.language == "python" and "not run" not in block.notes:
@@ -138,9 +139,8 @@ class Reader:
 
     def _run(self, block: Block) -> None:
         if "asyncio.run(" in block.text or "__main__" in block.text:
-            program = block.notes.get("saved as", "program.py")
-            (self.folder / program).write_text(block.text)
-            self.printed = self._command([sys.executable, "-W", "error", program])
+            (self.folder / "program.py").write_text(block.text)
+            self.printed = self._command([sys.executable, "-W", "error", "program.py"])
             return
         code = compile(
             "\n" * block.line + block.text,
