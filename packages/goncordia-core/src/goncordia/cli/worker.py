@@ -19,7 +19,7 @@ from goncordia.registry import Registry
 
 __all__ = ["LogLevel", "worker"]
 
-logger = logging.getLogger("goncordia.cli")
+_logger = logging.getLogger("goncordia.cli")
 
 
 class LogLevel(StrEnum):
@@ -86,6 +86,6 @@ async def _warn_of_unknown(driver: AnyDriver, queues: list[str]) -> None:
     known = {state.name for state in await Client(driver).queues()} | {DEFAULT_QUEUE}
     for name in queues:
         if name not in known:
-            logger.warning(
+            _logger.warning(
                 "queue %r has no jobs yet; there are: %s", name, ", ".join(sorted(known))
             )

@@ -19,11 +19,11 @@ from goncordia.errors import ConflictError
 
 __all__ = ["DEFAULT_STATES", "ChangeResult", "ChangeSummary", "result_of", "single", "summed"]
 
-States: TypeAlias = frozenset[JobState]
+_States: TypeAlias = frozenset[JobState]
 
-_WAITING: Final[States] = frozenset({JobState.AVAILABLE, JobState.SCHEDULED, JobState.RETRYABLE})
+_WAITING: Final[_States] = frozenset({JobState.AVAILABLE, JobState.SCHEDULED, JobState.RETRYABLE})
 
-DEFAULT_STATES: Final[dict[ChangeAction, States]] = {
+DEFAULT_STATES: Final[dict[ChangeAction, _States]] = {
     "cancel": _WAITING | {JobState.RUNNING},
     "retry": frozenset({JobState.RETRYABLE, JobState.DISCARDED}),
     "reschedule": _WAITING,

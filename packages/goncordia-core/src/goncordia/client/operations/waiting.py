@@ -25,7 +25,7 @@ _LONGEST: Final = 1.0
 # A waiter may be looked up this part of its interval early, to go together with others.
 _EARLY: Final = 0.25
 
-GetMany: TypeAlias = Callable[[Sequence[UUID]], Awaitable[list[JobRow | None]]]
+_GetMany: TypeAlias = Callable[[Sequence[UUID]], Awaitable[list[JobRow | None]]]
 
 
 class Interval:
@@ -94,7 +94,9 @@ class Waiters:
         max_batch: how many jobs one ``get_many`` takes.
     """
 
-    def __init__(self, get_many: GetMany, clock: Clock, rng: random.Random, max_batch: int) -> None:
+    def __init__(
+        self, get_many: _GetMany, clock: Clock, rng: random.Random, max_batch: int
+    ) -> None:
         self.loop = asyncio.get_running_loop()
         self._get_many = get_many
         self._clock = clock
