@@ -316,6 +316,15 @@ def test_wrong_settings_of_the_client() -> None:
             assert str(caught.value) == told
 
 
+@pytest.mark.parametrize("driver", ["memory://", MemoryDriver, None])
+def test_what_is_no_driver(driver: Any) -> None:
+    for cls in (Client, SyncClient):
+        with pytest.raises(
+            ConfigurationError, match=r"^driver: .* is not a driver, such as Sqlite"
+        ):
+            cls(driver)
+
+
 async def test_complete_tx_wants_a_running_job() -> None:
     driver = MemoryDriver()
     job: Any = ID

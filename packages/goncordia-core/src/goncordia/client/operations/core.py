@@ -47,6 +47,8 @@ class Core:
         replays: int,
         rng: random.Random | None,
     ) -> None:
+        if not hasattr(driver, "capabilities"):
+            _check.refuse("driver", driver, "a driver, such as SqliteDriver('jobs.db')")
         self.driver = driver
         self.rng = rng or random.Random()
         replay = Replay(_check.whole("replays", replays, 0, 100), self.rng)
