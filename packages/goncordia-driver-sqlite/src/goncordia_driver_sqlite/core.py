@@ -6,6 +6,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any, Final, TypeVar
 
 from goncordia.clock import Clock
@@ -48,7 +49,8 @@ class Core:
         self.path = path
         self.busy_timeout = busy_timeout
         self._synchronous: Synchronous = synchronous
-        dialect = SqliteDialect(_microseconds(clock))
+        self._clock = _microseconds(clock)
+        dialect = SqliteDialect(self._clock)
         self.operations = Operations(dialect)
         self.migrations = Migrations(dialect, MIGRATIONS, LEDGER)
         self.writer = Lane(
@@ -71,6 +73,10 @@ class Core:
             connection.close()
             raise
         return connection
+
+    def now(self) -> datetime:
+        """The time: the machine's, or that of the clock that was given."""
+        return IntegerTimes().decode(self._clock())
 
     # ---------------------------------------------------------------- opening
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
+from collections.abc import Generator
 from typing import ClassVar, Final, Self
 
 import aiosqlite
@@ -21,6 +23,7 @@ from goncordia.driver import (
 from goncordia.errors import ConfigurationError
 from goncordia_driver_sqlite.connections import Synchronous, database_path
 from goncordia_driver_sqlite.core import Core
+from goncordia_driver_sqlite.cost import StepCounter
 from goncordia_driver_sqlite.executor import SqliteExecutor, SqliteSyncExecutor
 from goncordia_driver_sqlite.heartbeat import SqliteHeartbeater
 from goncordia_driver_sqlite.tx import SqliteSyncTxExecutor, SqliteTxExecutor, TxChecks
@@ -154,6 +157,16 @@ class SqliteDriver(BaseDriver[aiosqlite.Connection, sqlite3.Connection]):
     def heartbeater(self) -> SqliteHeartbeater | None:
         """Beats from a thread; None with a clock that was given, under which the loop beats."""
         return None if self.clock_given else SqliteHeartbeater(self._core)
+
+    @contextlib.contextmanager
+    def count_steps(self) -> Generator[StepCounter, None, None]:
+        """``with driver.count_steps() as counter:`` counts what SQLite does for this driver.
+
+        For tests: it slows everything down. What your own connections do is not counted.
+        """
+        counter = StepCounter()
+        with self._core.writer.counting(counter), self._core.reader.counting(counter):
+            yield counter
 
     def unwrap_tx(self, tx: aiosqlite.Connection, /) -> TxExecutor:
         """The operations inside the transaction of your aiosqlite connection.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import Final, TypeVar
 from uuid import UUID
 
@@ -179,6 +180,12 @@ class SqliteExecutor(BaseExecutor):
     async def queue_stats(self) -> list[QueueStats]:
         """See :meth:`BaseExecutor.queue_stats`."""
         return await self._read(self._ops.queues.queue_stats)
+
+    # ---------------------------------------------------------------- time
+
+    async def now(self) -> datetime:
+        """The time that the operations go by."""
+        return self._core.now()
 
 
 def _goes_on(result: FetchResult) -> bool:

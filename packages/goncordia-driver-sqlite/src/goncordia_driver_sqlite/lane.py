@@ -19,12 +19,13 @@ import sqlite3
 import threading
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from queue import SimpleQueue
 from typing import Any, Final, TypeVar, cast
 
 from goncordia.errors import ConfigurationError, DriverUnavailableError
 from goncordia_driver_sqlite.adapters import Sqlite3Adapter
+from goncordia_driver_sqlite.cost import StepCounter
 from goncordia_driver_sqlite.errors import is_busy, translation
 from goncordia_sql import Op, run_sync
 
@@ -137,6 +138,22 @@ class Lane:
             raise DriverUnavailableError(
                 f"{self._path}: the driver is closed", outcome="not_applied"
             )
+
+    @contextlib.contextmanager
+    def counting(self, counter: StepCounter) -> Generator[None, None, None]:
+        """Count the steps of what is run meanwhile."""
+        with self._lock:
+            self._connected()
+            self._set_handler(counter.tick)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._set_handler(None)
+
+    def _set_handler(self, handler: Callable[[], int] | None) -> None:
+        if self._connection is not None:
+            self._connection.set_progress_handler(handler, 1)
 
     # ---------------------------------------------------------------- opening and closing
 

@@ -59,13 +59,11 @@ class RowCodec:
         """The values of the ``INSERTED`` columns after id and args."""
         dialect = self._dialect
         run_at = self._times.resolve(job.run_at, now)
-        key, until = job.unique_key, None
-        hold: Hold | None = None
-        if key is not None:
-            if isinstance(job.unique_hold, At):
-                hold, until = Hold.UNTIL_TIME, self._times.encode(job.unique_hold.when)
-            else:
-                hold = _HOLDS[job.unique_hold]
+        until = None
+        if isinstance(job.unique_hold, At):
+            hold, until = Hold.UNTIL_TIME, self._times.encode(job.unique_hold.when)
+        else:
+            hold = _HOLDS[job.unique_hold]
         return (
             Stored.READY.value if run_at <= now else Stored.LATER.value,
             run_at,
@@ -79,9 +77,9 @@ class RowCodec:
             job.timeout,
             dialect.text_in(_encode(job.tags)) if job.tags else None,
             dialect.text_in(_encode(job.meta)) if job.meta else None,
-            key,
-            key,
-            None if hold is None else hold.value,
+            job.unique_key,
+            job.unique_key,
+            hold.value,
             until,
             job.group,
             job.group_limit,
@@ -154,7 +152,7 @@ class RowCodec:
             () if tags is None else _decode_tags(tags),
             {} if meta is None else _decode_meta(meta),
             key,
-            "active" if hold is None else self._hold(hold, until),
+            "active" if hold == Hold.ACTIVE else self._hold(hold, until),
             group,
             group_limit,
             state_now,
@@ -172,6 +170,4 @@ class RowCodec:
         )
 
     def _hold(self, hold: int, until: Any) -> UniqueHold:
-        if hold == Hold.ACTIVE:
-            return "active"
         return "until_deleted" if hold == Hold.UNTIL_DELETED else At(self._times.decode(until))

@@ -119,6 +119,10 @@ class Sql:
         """A statement with these values, by name."""
         return self.bind([values[name] for name in self.names])
 
+    def with_conflict(self, **values: Any) -> Statement:
+        """As a call; a unique conflict is an answer."""
+        return self.bind([values[name] for name in self.names], conflict_allowed=True)
+
     def bind(self, values: Sequence[Any], *, conflict_allowed: bool = False) -> Statement:
         """A statement with these values, in the order of ``names``."""
         params = values if self._arrange is None else self._arrange(values)

@@ -92,12 +92,14 @@ class Changing(Topic):
                 answers.append(_GONE)
                 continue
             was_ready = job.state == Stored.READY
-            answers.append((yield from self._change(change, job, now)))
-            if change.action == "delete" and answers[-1].status == "CHANGED":
-                del jobs[change.id]
-                job.state = None
-            if was_ready and job.state != Stored.READY and job.group is not None:
-                left[job.group] += 1
+            answer = yield from self._change(change, job, now)
+            answers.append(answer)
+            if answer.status == "CHANGED":
+                if change.action == "delete":
+                    del jobs[change.id]
+                # Also when it is ready again: it has another place now.
+                if was_ready and job.group is not None:
+                    left[job.group] += 1
         if left:
             yield from self._groups.unpark(left)
         return answers

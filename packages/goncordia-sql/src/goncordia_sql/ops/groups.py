@@ -3,7 +3,8 @@
 A class of a group is what its jobs of one queue, one kind and one limit are. What is kept true:
 while a group runs ``r`` jobs, the first ``limit - r`` waiting jobs of each of its classes are not
 parked. So whatever lowers ``r`` by one, or takes a job away that was not parked, brings back the
-first parked job of each class that has room; a fetch parks what it meets without room.
+first parked job of each class that has room. A fetch parks what it meets without room, and an
+insert what comes after enough others.
 """
 
 from __future__ import annotations

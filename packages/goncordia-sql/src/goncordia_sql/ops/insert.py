@@ -10,7 +10,7 @@ from goncordia_sql.dialect import Dialect
 from goncordia_sql.ops.base import Topic
 from goncordia_sql.rows import INSERTED, RowCodec
 from goncordia_sql.statement import Op
-from goncordia_sql.states import Hold
+from goncordia_sql.states import Hold, Stored
 
 __all__ = ["Insert"]
 
@@ -34,11 +34,19 @@ class Insert(Topic):
         columns = ", ".join(INSERTED)
         values = ", ".join(f":{column}" for column in INSERTED)
         shared = ", ".join(f":{column}" for column in _SHARED)
-        self._one = dialect.sql(f"INSERT INTO {dialect.job} ({columns}) VALUES ({values})")
-        self._alike = dialect.sql(f"""
+        one = f"INSERT INTO {dialect.job} ({columns}) VALUES ({values})"
+        alike = f"""
             INSERT INTO {dialect.job} ({columns})
             SELECT k.id, k.value, {shared} FROM {dialect.each_pair(":ids", ":args")} AS k
-            """)
+            """
+        self._one = dialect.sql(one)
+        self._alike = dialect.sql(alike)
+        self._one_in_group = dialect.sql(
+            one.replace(":state", _parked_if_full(dialect.job, ":id", "0"))
+        )
+        self._alike_in_group = dialect.sql(
+            alike.replace(":state", _parked_if_full(dialect.job, ":first", "k.n"))
+        )
         self._known = dialect.sql(f"SELECT 1 FROM {dialect.job} WHERE id = :id")
         self._holder = dialect.sql(f"""
             SELECT id, unique_hold, unique_until FROM {dialect.job} WHERE held_key = :key
@@ -70,6 +78,9 @@ class Insert(Topic):
                 continue
             alike.setdefault(_likeness(job), []).append(n)
         for same in alike.values():
+            if jobs[same[0]].group is not None:
+                # The places in the group are given out in this order.
+                same.sort(key=lambda n: jobs[n].id.int)
             chunk: list[int] = []
             size = 0
             for n in same:
@@ -93,11 +104,21 @@ class Insert(Topic):
             return False
         shared = self.codec.shared_values(jobs[0], now)
         ids = self.dialect.ids([job.id for job in jobs])
-        answer = yield self._alike.bind((*shared, ids, args), conflict_allowed=True)
+        if jobs[0].group is None:
+            answer = yield self._alike.bind((*shared, ids, args), conflict_allowed=True)
+        else:
+            values = dict(zip(_SHARED, shared, strict=True), ids=ids, args=args)
+            values["first"] = self.dialect.id_in(jobs[0].id)
+            answer = yield self._alike_in_group.with_conflict(**values)
         return not answer.conflict
 
     def _insert(self, job: NewJob, now: Any) -> Op[InsertResult]:
-        statement = self._one.bind(self.codec.values(job, now), conflict_allowed=True)
+        values = self.codec.values(job, now)
+        if job.group is None:
+            statement = self._one.bind(values, conflict_allowed=True)
+        else:
+            by_name = dict(zip(INSERTED, values, strict=True))
+            statement = self._one_in_group.with_conflict(**by_name)
         while (yield statement).conflict:
             raw_id = self.dialect.id_in(job.id)
             if (yield self._known(id=raw_id)).rows:
@@ -107,6 +128,30 @@ class Insert(Topic):
                     return InsertResult(job.id, "DUPLICATE", self.dialect.id_out(holder))
                 yield self._take_key(id=holder)
         return InsertResult(job.id, "INSERTED")
+
+
+def _parked_if_full(job: str, first: str, number: str) -> str:
+    """The state of a job with a group: parked, if those before it fill the group.
+
+    Args:
+        job: the table.
+        first: the id of the first job that is inserted.
+        number: how many are inserted before this one.
+    """
+    return f"""
+        CASE WHEN :run_at > :created_at THEN {Stored.LATER}
+        WHEN {number}
+            + (SELECT count(*) FROM (SELECT 1 FROM {job} r
+                WHERE r.group_name = :group_name AND r.state = {Stored.RUNNING}
+                LIMIT :group_limit) AS running)
+            + (SELECT count(*) FROM (SELECT 1 FROM {job} w
+                WHERE w.group_name = :group_name AND w.state = {Stored.READY}
+                AND w.queue = :queue AND w.kind = :kind AND w.group_limit = :group_limit
+                AND (w.rank, w.run_at, w.id) < (:rank, :run_at, {first})
+                LIMIT :group_limit) AS waiting)
+            >= :group_limit THEN {Stored.PARKED}
+        ELSE {Stored.READY} END
+        """
 
 
 def _likeness(job: NewJob) -> tuple[Any, ...]:
@@ -122,5 +167,6 @@ def _likeness(job: NewJob) -> tuple[Any, ...]:
         job.tags,
         job.group,
         job.group_limit,
+        job.unique_hold,
         tuple(job.meta.items()) if job.meta else None,
     )

@@ -43,7 +43,7 @@ CREATE TABLE goncordia_job (
     group_limit INTEGER NOT NULL,
     unique_key BLOB,
     held_key BLOB,
-    unique_hold INTEGER,
+    unique_hold INTEGER NOT NULL,
     unique_until INTEGER,
     created_at INTEGER NOT NULL,
     claimed_at INTEGER,
