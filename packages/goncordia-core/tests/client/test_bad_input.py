@@ -319,9 +319,7 @@ def test_wrong_settings_of_the_client() -> None:
 @pytest.mark.parametrize("driver", ["memory://", MemoryDriver, None])
 def test_what_is_no_driver(driver: Any) -> None:
     for cls in (Client, SyncClient):
-        with pytest.raises(
-            ConfigurationError, match=r"^driver: .* is not a driver, such"
-        ):
+        with pytest.raises(ConfigurationError, match=r"^driver: .* is not a driver, such"):
             cls(driver)
 
 

@@ -37,7 +37,9 @@ def reported() -> Generator[None]:
     except (ConfigurationError, InvalidCursorError, UnsupportedError) as error:
         _end(str(error), USAGE, error)
     except MigrationRequiredError as error:
-        _end(f"{error} (run: goncordia migrate)", FAILED, error)
+        told = str(error)
+        hint = "" if "goncordia migrate" in told else " (run: goncordia migrate)"
+        _end(told + hint, FAILED, error)
     except GoncordiaError as error:
         _end(str(error), FAILED, error)
 
