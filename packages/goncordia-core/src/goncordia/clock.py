@@ -43,8 +43,13 @@ class Clock(ABC):
 
     async def sleep(self, seconds: float, /) -> None:
         """Wait so many seconds."""
-        over = asyncio.get_running_loop().create_future()
-        timer = self.call_later(seconds, lambda: over.done() or over.set_result(None))
+        over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def end() -> None:
+            if not over.done():
+                over.set_result(None)
+
+        timer = self.call_later(seconds, end)
         try:
             await over
         finally:
