@@ -230,3 +230,20 @@ def test_delete_of_a_finished_job(box: Box, to: FinishTo, _state: JobState) -> N
     assert box.change(job_id, "delete") == Changed("CHANGED")
     assert box.finish(claim, to).status == "GONE"
     assert box.put(box.job(id=job_id)).status == "INSERTED", "nothing remembers it"
+
+
+@pytest.mark.parametrize(
+    ("to", "state"),
+    [
+        ("complete", JobState.SCHEDULED),
+        ("cancel", JobState.SCHEDULED),
+        ("discard", JobState.RETRYABLE),
+    ],
+)
+def test_a_retried_job_due_later_is_retryable_if_it_had_failed(
+    box: Box, to: FinishTo, state: JobState
+) -> None:
+    job_id = box.insert()
+    box.finish(box.claim(), to)
+    box.change(job_id, "retry")
+    assert box.change(job_id, "reschedule", After(60)) == Changed("CHANGED", state)

@@ -200,5 +200,5 @@ def test_when_all_is_deleted_nothing_is_left_behind() -> None:
     assert not waiting._queues
     assert not waiting._groups
     assert not box.store.unfinished
-    assert not any(box.store._finished.values())
-    assert not list(box.store._ids)
+    assert not any(box.store.finished.values())
+    assert not list(box.store.ids)

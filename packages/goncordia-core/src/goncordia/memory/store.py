@@ -6,8 +6,7 @@ Time comes in with every call, so that the same calls always give the same answe
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Final
 from uuid import UUID
@@ -31,14 +30,13 @@ from goncordia.driver.results import (
     QueueStats,
     SessionInfo,
 )
-from goncordia.driver.values import Claim, JobRow, JobState, NewJob
+from goncordia.driver.values import JobRow, JobState, NewJob
 from goncordia.errors import InvalidCursorError
 from goncordia.memory.fetching import Fetching, PassOver
 from goncordia.memory.job import (
     WAITING,
     Job,
     derive_state,
-    holds_key,
     is_claim,
     matches,
     resolve,
@@ -46,9 +44,8 @@ from goncordia.memory.job import (
 )
 from goncordia.memory.ordered import Ordered
 from goncordia.memory.records import Records
-from goncordia.memory.sessions import Session, Sessions
-from goncordia.memory.waiting import Waiting
-from goncordia.memory.wakes import WakeLog
+from goncordia.memory.sessions import Session
+from goncordia.memory.table import Table
 
 __all__ = ["Store"]
 
@@ -64,27 +61,13 @@ _DONE: Final = {state: Outcome("DONE", state) for state in JobState}
 _ID_BYTES: Final = 16
 
 
-class Store:
+class Store(Table):
     """All jobs, sessions, queues and records."""
 
     def __init__(self) -> None:
-        self.jobs: dict[int, Job] = {}
-        self.unfinished: dict[int, Job] = {}
-        self.key_holders: dict[bytes, Job] = {}
-        self.waiting = Waiting(self.jobs)
-        self.sessions = Sessions()
+        super().__init__()
         self.records = Records()
-        self.wakes = WakeLog()
-        self._ids: Ordered[tuple[int]] = Ordered()
-        self._finished: dict[JobState, Ordered[tuple[datetime, int]]] = {
-            state: Ordered() for state in _ENDS.values()
-        }
         self._paused: dict[str, bool] = {}
-
-    @property
-    def touched(self) -> int:
-        """How many entries all fetches so far have looked at."""
-        return self.waiting.touched.count
 
     # ---------------------------------------------------------------- insert
 
@@ -100,17 +83,11 @@ class Store:
             if holder is not None:
                 return InsertResult(new.id, "DUPLICATE", holder.new.id)
         job = Job(new, now)
-        self.jobs[job.key] = job
-        self._ids.add((job.key,))
+        self.add(job)
         if new.unique_key is not None:
             self.key_holders[new.unique_key] = job
-        self._enter_waiting(job, job.run_at, now)
+        self.enter_waiting(job, job.run_at, now)
         return InsertResult(new.id, "INSERTED")
-
-    def key_holder(self, key: bytes, now: datetime) -> Job | None:
-        """The job that holds the unique key at this time."""
-        job = self.key_holders.get(key)
-        return job if job is not None and holds_key(job, now) else None
 
     # ---------------------------------------------------------------- claim and finish
 
@@ -133,18 +110,6 @@ class Store:
         rows = [job.row(now) for job in claimed]
         return FetchResult(rows, due_in == 0, due_in, paused)
 
-    def claim(self, job: Job, session: Session, request: FetchRequest, now: datetime) -> None:
-        """Claim a waiting job for the session."""
-        self.waiting.started_running(job)
-        self.waiting.remove(job)
-        job.state = _RUNNING
-        job.attempt += 1
-        job.started = False
-        job.claim = Claim(job.new.id, session.id, request.fetch_no)
-        job.worker_id = request.worker_id
-        job.claimed_at = now
-        self.sessions.hold(session, job)
-
     def finish_many(self, finishes: Sequence[Finish], now: datetime) -> list[Outcome]:
         """End claims; see :meth:`BaseExecutor.finish_many`."""
         return [self._finish(finish, now) for finish in finishes]
@@ -158,7 +123,7 @@ class Store:
             return Outcome("ALREADY" if ended else "STALE", derive_state(job, now))
         if finish.rescue and finish.to == "release" and job.started:
             return Outcome("STALE", _RUNNING)
-        self._end_claim(job)
+        self.end_claim(job)
         to = finish.to
         job.failed = to in {"retry", "discard"}
         job.errors = with_error(job.errors, finish.error)
@@ -172,11 +137,11 @@ class Store:
         if end is not None:
             if to == "complete":
                 job.output = finish.output
-            self._enter_finished(job, end, now)
+            self.enter_finished(job, end, now)
             return _DONE[end]
         keeps_place = to == "release" and finish.when is None
         run_at = job.run_at if keeps_place else resolve(finish.when, now)
-        self._enter_waiting(job, run_at, now)
+        self.enter_waiting(job, run_at, now)
         return _DONE[derive_state(job, now)]
 
     def mark_many(self, marks: Sequence[Mark], now: datetime) -> list[Outcome]:
@@ -217,7 +182,7 @@ class Store:
     def _cancel(self, job: Job, now: datetime) -> Changed:
         if job.state is WAITING:
             self.waiting.remove(job)
-            self._enter_finished(job, _CANCELLED, now)
+            self.enter_finished(job, _CANCELLED, now)
             return Changed("CHANGED", _CANCELLED)
         if job.state is _RUNNING:
             job.cancel_requested = True
@@ -232,7 +197,7 @@ class Store:
             if job.run_at <= now:
                 return Changed("ALREADY", JobState.AVAILABLE)
             self.waiting.remove(job)
-            self._enter_waiting(job, now, now)
+            self.enter_waiting(job, now, now)
             return Changed("CHANGED", JobState.AVAILABLE)
         key = job.new.unique_key
         if key is not None and job.new.unique_hold == "active":
@@ -240,12 +205,12 @@ class Store:
             if holder is not None:
                 return Changed("CONFLICT", job.state, holder.new.id)
             self.key_holders[key] = job
-        self._leave_finished(job)
+        self.leave_finished(job)
         job.output = None
         job.started = job.cancel_requested = False
         if job.max_attempts is not None:
             job.max_attempts = max(job.max_attempts, job.attempt + 1)
-        self._enter_waiting(job, now, now)
+        self.enter_waiting(job, now, now)
         return Changed("CHANGED", JobState.AVAILABLE)
 
     def _reschedule(self, job: Job, run_at: datetime, now: datetime) -> Changed:
@@ -254,7 +219,7 @@ class Store:
         if job.run_at == run_at:
             return Changed("ALREADY", derive_state(job, now))
         self.waiting.remove(job)
-        self._enter_waiting(job, run_at, now)
+        self.enter_waiting(job, run_at, now)
         return Changed("CHANGED", derive_state(job, now))
 
     def _delete(self, job: Job) -> Changed:
@@ -262,56 +227,12 @@ class Store:
             return Changed("CONFLICT", _RUNNING)
         if job.state is WAITING:
             self.waiting.remove(job)
-            del self.unfinished[job.key]
         else:
-            self._leave_finished(job)
-            del self.unfinished[job.key]
-        self._free_key(job)
-        self._ids.remove((job.key,))
-        del self.jobs[job.key]
+            self.leave_finished(job)
+        self.remove(job)
         return Changed("CHANGED")
 
-    # ---------------------------------------------------------------- from state to state
-
-    def _enter_waiting(self, job: Job, run_at: datetime, now: datetime) -> None:
-        job.state = WAITING
-        job.run_at = run_at
-        job.visible_at = now
-        self.unfinished[job.key] = job
-        self.waiting.add(job)
-        self.wakes.jobs(job.new.queue, run_at)
-
-    def _end_claim(self, job: Job) -> None:
-        job.ended_claim = job.claim
-        job.claim = None
-        self.sessions.let_go(job)
-        for freed in self.waiting.stopped_running(job):
-            self.wakes.jobs(freed.new.queue, freed.run_at)
-
-    def _enter_finished(self, job: Job, state: JobState, now: datetime) -> None:
-        job.state = state
-        job.finished_at = now
-        del self.unfinished[job.key]
-        self._finished[state].add((now, job.key))
-        if job.new.unique_hold == "active":
-            self._free_key(job)
-
-    def _leave_finished(self, job: Job) -> None:
-        if job.state is not None and job.finished_at is not None:
-            self._finished[job.state].remove((job.finished_at, job.key))
-            job.finished_at = None
-            self.unfinished[job.key] = job
-
-    def _free_key(self, job: Job) -> None:
-        key = job.new.unique_key
-        if key is not None and self.key_holders.get(key) is job:
-            del self.key_holders[key]
-
     # ---------------------------------------------------------------- read
-
-    def job(self, job_id: UUID) -> Job | None:
-        """The store's own record of a job."""
-        return self.jobs.get(job_id.int)
 
     def get_many(self, ids: Sequence[UUID], now: datetime) -> list[JobRow | None]:
         """The jobs with these ids."""
@@ -335,7 +256,7 @@ class Store:
             raise InvalidCursorError("page: it was not given by this driver")
         rows: list[JobRow] = []
         bound = None if page is None else (int.from_bytes(page, "big"),)
-        for (key,) in self._ids.below(bound):
+        for (key,) in self.ids.below(bound):
             job = self.jobs[key]
             if not matches(job, where, now):
                 continue
@@ -431,7 +352,7 @@ class Store:
         for state, limit in before.items():
             if limit is not None:
                 old += self._old_and_free(
-                    self._finished[state], limit, now, request.limit - len(old)
+                    self.finished[state], limit, now, request.limit - len(old)
                 )
         for job in old:
             self._delete(job)
@@ -448,26 +369,3 @@ class Store:
             if unique_key is None or self.key_holder(unique_key, now) is not job:
                 room -= 1
                 yield job
-
-    # ---------------------------------------------------------------- copies
-
-    def adopt(self, other: Store, jobs: Iterable[Job]) -> None:
-        """Take copies of another store's jobs in, with their claims and keys."""
-        for original in jobs:
-            job = copy.copy(original)
-            key = job.new.unique_key
-            if key is not None and other.key_holders.get(key) is original:
-                self.key_holders[key] = job
-            self.jobs[job.key] = job
-            self._ids.add((job.key,))
-            job.shown = False
-            job.session = None
-            if job.state is WAITING:
-                self.unfinished[job.key] = job
-                self.waiting.add(job)
-            elif original.session is not None:
-                self.unfinished[job.key] = job
-                self.waiting.started_running(job)
-                self.sessions.hold(self.sessions.copy_of(original.session), job)
-            elif job.finished_at is not None:
-                self._finished[derive_state(job, job.finished_at)].add((job.finished_at, job.key))
