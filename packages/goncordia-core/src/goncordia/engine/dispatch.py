@@ -13,7 +13,7 @@ from goncordia.clock import Clock
 from goncordia.driver import NO_TIMEOUT, Claim, Finish, Mark
 from goncordia.engine.claims import Claims
 from goncordia.engine.deadlines import Deadlines
-from goncordia.engine.events import JobFinished, JobOverdue, JobStarted, Observers
+from goncordia.engine.events import JobFinished, JobGivenBack, JobOverdue, JobStarted, Observers
 from goncordia.engine.marks import Marks
 from goncordia.engine.outcome import Outcomes
 from goncordia.engine.run import Cause, Run, RunState
@@ -126,24 +126,24 @@ class Dispatcher:
             if run.cause is Cause.LOST:
                 finish = None
         except asyncio.CancelledError as cancelled:
-            error = cancelled
+            error = self._outcomes.why(run, cancelled)
             if run.cause is None:  # the handler's own affair: what it awaited was cancelled
-                finish = self._outcomes.failed(run, cancelled)
+                finish = self._outcomes.failed(run, error)
             else:
-                finish = self._outcomes.interrupted(run, cancelled)
+                finish = self._outcomes.interrupted(run, error)
         except Exception as raised:  # noqa: BLE001  # whatever a handler raises ends its attempt
-            error = raised
+            error = self._outcomes.why(run, raised)
             if not called and isinstance(raised, PayloadError):
                 finish = self._outcomes.undecodable(run, raised)
             elif run.cause is None:
-                finish = self._outcomes.raised(run, raised)
+                finish = self._outcomes.raised(run, error)
             else:
-                finish = self._outcomes.interrupted(run, raised)
+                finish = self._outcomes.interrupted(run, error)
         except BaseException as fatal:
             # SystemExit and KeyboardInterrupt end the loop; the job is retried elsewhere.
             self._ended(run, self._outcomes.failed(run, fatal), fatal)
             raise
-        self._ended(run, finish, error if called else None)
+        self._ended(run, finish, error)
 
     async def _await_leave(self, run: Run) -> None:
         """Wait until the run may start: it is marked if it must be, and the lease is good."""
@@ -178,9 +178,11 @@ class Dispatcher:
     # ---------------------------------------------------------------- ending
 
     def _ended(self, run: Run, finish: Finish | None, error: BaseException | None) -> None:
+        if finish is None or finish.error is None:
+            error = None  # it was no failure
         if self._observed:
-            self._tell_finished(run, finish, error)
-        if error is not None and finish is not None and finish.error is not None:
+            self._tell_ended(run, finish, error)
+        if error is not None and run.job is not None:
             self._tell_error(run, error)
         if run.tx_completed and finish is not None:
             self._claims.confirming(run)
@@ -194,9 +196,12 @@ class Dispatcher:
         if self._claims.pending:
             self.start_pending()
 
-    def _tell_finished(self, run: Run, finish: Finish | None, error: BaseException | None) -> None:
-        seconds = self._clock.monotonic() - run.started_at if run.job is not None else 0.0
-        self._observe(JobFinished(run.row, finish.to if finish else None, seconds, error))
+    def _tell_ended(self, run: Run, finish: Finish | None, error: BaseException | None) -> None:
+        if run.job is not None or error is not None:
+            seconds = self._clock.monotonic() - run.started_at if run.job is not None else 0.0
+            self._observe(JobFinished(run.row, finish.to if finish else None, seconds, error))
+        elif finish is not None:
+            self._observe(JobGivenBack(run.row, "not started"))
 
     def _tell_error(self, run: Run, error: BaseException) -> None:
         if self._on_error is None:
@@ -262,6 +267,7 @@ class Dispatcher:
     def give_back_pending(self) -> None:
         """Shutdown: what has not started goes back, its attempt unused."""
         for run in list(self._claims.pending):
+            self._observe(JobGivenBack(run.row, "shutdown"))
             self._claims.give_back(run, Finish(run.claim, "release"))
 
     # ---------------------------------------------------------------- what jobs ask for

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import random
 from typing import Final
 
+from goncordia._check import seconds
 from goncordia.clock import Clock
 from goncordia.directives import Cancel, Directive, Discard, RetryAfter, RetryAt, Snooze
 from goncordia.driver import After, At, AttemptError, Finish, JobRow, When
@@ -79,23 +81,40 @@ class Outcomes:
         """The args of a known version do not decode: no attempt will change that."""
         return Finish(run.claim, "discard", error=self._error(run, error))
 
+    def why(self, run: Run, error: BaseException) -> BaseException:
+        """Why the attempt ended: the error itself, or what the run was interrupted for.
+
+        A directive counts also from a handler that was interrupted.
+        """
+        cause: BaseException
+        match run.cause:
+            case Cause.TIMEOUT:
+                cause = JobTimeoutError(f"timed out after {run.timeout:g} s")
+            case Cause.LAPSED:
+                cause = LeaseLapsedError("no beat was answered for a whole lease")
+            case _:
+                return error
+        if isinstance(error, Directive):
+            return error
+        cause.__cause__ = error.__cause__ if isinstance(error, asyncio.CancelledError) else error
+        return cause.with_traceback(error.__traceback__)
+
     def interrupted(self, run: Run, error: BaseException) -> Finish | None:
-        """The run was interrupted, and the handler did not return. None: send nothing."""
-        if isinstance(error, Directive) and run.cause is not Cause.LOST:
-            return self.raised(run, error)
+        """The run was interrupted, and the handler raised this. None: send nothing.
+
+        Args:
+            run: with its cause.
+            error: as :meth:`why` gave it.
+        """
         match run.cause:
             case Cause.LOST:
                 return None
-            case Cause.CANCELLED:
+            case Cause.CANCELLED if not isinstance(error, Directive):
                 return Finish(run.claim, "cancel")
-            case Cause.SHUTDOWN:
+            case Cause.SHUTDOWN if not isinstance(error, Directive):
                 return Finish(run.claim, "release")
-            case Cause.LAPSED:
-                lapsed = LeaseLapsedError("no beat was answered for a whole lease")
-                return self.failed(run, lapsed.with_traceback(error.__traceback__))
             case _:
-                timeout = JobTimeoutError(f"timed out after {run.timeout:g} s")
-                return self.failed(run, timeout.with_traceback(error.__traceback__))
+                return self.raised(run, error)
 
     def failed(self, run: Run, error: BaseException) -> Finish:
         """The attempt failed: again by the retry policy, or it was the last."""
@@ -129,7 +148,8 @@ class Outcomes:
     def _delay(self, attempt: int, worker: Worker | None, error: BaseException) -> float | None:
         policy = worker.spec.retry_policy if worker is not None else None
         try:
-            return (policy or self._retry_policy).delay(attempt, error, self._rng)
+            delay = (policy or self._retry_policy).delay(attempt, error, self._rng)
+            return None if delay is None else seconds("retry_policy's answer", delay, zero=True)
         except Exception:
             _logger.exception("a retry policy failed, the default one applies")
             return DEFAULT_RETRY.delay(attempt, error, self._rng)

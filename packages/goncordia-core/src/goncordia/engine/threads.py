@@ -76,7 +76,10 @@ def _resolve(future: asyncio.Future[Any], result: object, error: BaseException |
         return
     if error is None:
         future.set_result(result)
-    elif isinstance(error, StopIteration):  # a future refuses it
-        future.set_exception(RuntimeError("the handler raised StopIteration"))
-    else:
+    elif isinstance(error, Exception) and not isinstance(error, StopIteration):
         future.set_exception(error)
+    else:
+        # A future refuses StopIteration, and SystemExit would end the loop instead of the attempt.
+        failure = RuntimeError(f"the handler raised {type(error).__name__}: {error}")
+        failure.__cause__ = error
+        future.set_exception(failure)

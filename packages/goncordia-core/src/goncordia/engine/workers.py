@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, TypeAlias
 
+from goncordia.directives import Directive
 from goncordia.engine.threads import Threads
 from goncordia.job import Job, SyncJob, current_job_var
 from goncordia.registry import Middleware, WorkerSpec
@@ -65,7 +66,8 @@ async def _call_in_thread(
     """Run a plain function in a thread, and wait for it whatever happens.
 
     A cancellation cannot reach the thread: it is noted, the function may look at
-    ``job.cancelled``, and when it raises at last, the cancellation counts and not its error.
+    ``job.cancelled``, and when it raises at last, the cancellation counts and not its error, unless
+    that is a directive.
     """
     blocking = SyncJob(job)
     context = contextvars.copy_context()
@@ -75,8 +77,9 @@ async def _call_in_thread(
     while not future.done():
         try:
             await asyncio.wait((future,))
-        except asyncio.CancelledError as error:
-            cancelled = error
-    if cancelled is not None and future.exception() is not None:
-        raise cancelled from future.exception()
+        except asyncio.CancelledError as interruption:
+            cancelled = interruption
+    error = future.exception()
+    if cancelled is not None and error is not None and not isinstance(error, Directive):
+        raise cancelled from error
     return future.result()
