@@ -166,6 +166,35 @@ async def test_a_lost_claim_is_stale_inside_and_does_not_abort(lab: Lab) -> None
     assert await lab.state(other.id) is JobState.AVAILABLE
 
 
+async def test_what_was_finished_before_is_seen_inside(lab: Lab) -> None:
+    await lab.insert()
+    await lab.insert()
+    first, second = await lab.claims()
+    await lab.executor.finish_many([Finish(first, "complete")])
+    async with lab.driver.transaction() as tx:
+        inside = lab.driver.unwrap_tx(tx)
+        assert await inside.finish_many(
+            [Finish(first, "complete"), Finish(second, "complete")]
+        ) == [
+            Outcome("ALREADY", JobState.COMPLETED),
+            Outcome("DONE", JobState.COMPLETED),
+        ]
+        assert await inside.cancel_many([first.job_id]) == [Changed("CONFLICT", JobState.COMPLETED)]
+    assert await lab.state(second.job_id) is JobState.COMPLETED
+
+
+async def test_several_claims_of_one_session_end_together(lab: Lab) -> None:
+    for _ in range(3):
+        await lab.insert()
+    claims = await lab.claims()
+    async with lab.driver.transaction() as tx:
+        inside = lab.driver.unwrap_tx(tx)
+        for claim in claims:
+            await inside.finish_many([Finish(claim, "complete")])
+        assert len(await lab.executor.held(lab.session, None, 9)) == 3
+    assert await lab.executor.held(lab.session, None, 9) == []
+
+
 async def test_a_claim_lost_before_the_commit_aborts_all_of_it(lab: Lab) -> None:
     job_id = await lab.insert()
     (claim,) = await lab.claims()

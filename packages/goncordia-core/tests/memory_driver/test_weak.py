@@ -163,6 +163,46 @@ async def test_pages_and_expiry_may_be_short() -> None:
     assert len(lengths) > 5
 
 
+async def test_expiry_may_give_fewer_and_gives_the_rest_later() -> None:
+    lab = Lab(4)
+    dead = UUID(int=2)
+    lab.store.session_open(dead, "w", 30, lab.clock.now(), lab.clock.monotonic())
+    lab.insert(10)
+    lab.store.fetch(FetchRequest(dead, 1, 10, (QueueFetch("default", 10),)), lab.clock.now())
+    for _ in range(7):
+        await lab.clock.advance(5)
+        lab.store.session_beat(SESSION, 30, lab.clock.now(), lab.clock.monotonic())
+    given: Counter[int] = Counter()
+    for _ in range(60):
+        try:
+            given[len(await lab.executor.expire(SESSION, 10))] += 1
+        except DriverBusyError:
+            lab.busy += 1
+    assert given[10] > 30
+    assert len(given) > 3
+    assert lab.busy > 0
+
+
+async def test_a_fetch_alone_is_weak_and_finishes_alone_are_not() -> None:
+    lab = Lab(2)
+    lab.insert(400)
+    lengths: Counter[int] = Counter()
+    number = 0
+    while lab.store.waiting.lines(QueueFetch("default", 1)):
+        number += 1
+        request = FetchRequest(SESSION, number, 5, (QueueFetch("default", 5),))
+        try:
+            result = await lab.executor.fetch(request)
+            ends = [Finish(row.claim, "complete") for row in result.jobs if row.claim]
+            outcomes, nothing = await lab.executor.exchange(ends, None)
+            assert nothing is None
+            assert [outcome.status for outcome in outcomes] == ["DONE"] * len(ends)
+        except DriverBusyError:
+            continue
+        lengths[len(result.jobs)] += 1
+    assert len(lengths) == 6
+
+
 @pytest.mark.parametrize("weak", [0, 1, 2])
 async def test_all_work_gets_done_under_every_seed(weak: int) -> None:
     lab = Lab(weak)

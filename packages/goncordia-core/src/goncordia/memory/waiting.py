@@ -10,7 +10,7 @@ other queues.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Final
 
@@ -106,17 +106,11 @@ class Line:
         return None
 
     def next_run_at(self, now: datetime) -> datetime | None:
-        """When the next job that waits and is not due, will be."""
-        times = [self._asleep.first[0]] if self._asleep else []
-        for priority in self._awake:
-            self._touched.count += 1
-            later = self._lanes[priority].after((priority, now, _ANY_KEY))
-            if later is not None:
-                times.append(later[1])
+        """When the next job will be due, where :meth:`head` found none that is."""
+        shown = self._asleep.first[0] if self._asleep else None
         parked = self.grouped.after((now, _ANY_KEY))
-        if parked is not None:
-            times.append(parked[0])
-        return min((time for time in times if time > now), default=None)
+        times = [shown, None if parked is None else parked[0]]
+        return min((time for time in times if time is not None), default=None)
 
 
 class Group:
@@ -261,10 +255,6 @@ class Waiting:
     def running_of(self, group: str) -> int:
         """How many jobs of the group run."""
         return self._groups[group].running if group in self._groups else 0
-
-    def group_names(self) -> Iterator[str]:
-        """The groups that hold unfinished jobs."""
-        return iter(self._groups)
 
     # ---------------------------------------------------------------- inside
 
