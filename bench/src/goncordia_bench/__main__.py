@@ -1,0 +1,7 @@
+"""``python -m goncordia_bench``."""
+
+import sys
+
+from goncordia_bench.cli import main
+
+sys.exit(main())

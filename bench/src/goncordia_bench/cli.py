@@ -1,0 +1,133 @@
+"""The command: run the cases in turn, show and write down what came out."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from goncordia_bench.cases import CASES
+from goncordia_bench.harness.machine import describe, load
+from goncordia_bench.harness.model import Case, Sample
+from goncordia_bench.harness.rounds import plan
+from goncordia_bench.harness.sample import SampleError, take
+from goncordia_bench.report.numbers import figure, spread
+from goncordia_bench.report.run import Run, restored
+from goncordia_bench.report.table import summary, target, verdict
+
+__all__ = ["main"]
+
+_BENCH: Final = Path(__file__).resolve().parents[2]
+_ROUNDS: Final = 5
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="dev.py bench", description="Goncordia, its peers and the floor, in turn, in one run."
+    )
+    names = [case.name for case in CASES]
+    parser.add_argument(
+        "--only", action="append", choices=names, metavar="NAME", default=[],
+        help=f"only this case; may be repeated: {', '.join(names)}",
+    )  # fmt: skip
+    parser.add_argument(
+        "--rounds", type=int, metavar="N", help=f"rounds ({_ROUNDS}; with --quick 1)"
+    )
+    parser.add_argument("--quick", action="store_true", help="small sizes: does everything run?")
+    parser.add_argument(
+        "--folder", type=Path, default=_BENCH / "results", metavar="PATH",
+        help="for the results and, meanwhile, the databases: on the disk that is to be measured",
+    )  # fmt: skip
+    parser.add_argument("--docs", action="store_true", help="write docs/benchmarks.md as well")
+    parser.add_argument(
+        "--show", type=Path, metavar="JSON", help="run nothing: show and write what is in this file"
+    )
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run and report; 0 if everything ran, whether or not it was fast."""
+    parser = _parser()
+    given = parser.parse_args(arguments)
+    rounds = given.rounds if given.rounds is not None else 1 if given.quick else _ROUNDS
+    if rounds < 1:
+        parser.error(f"--rounds: {rounds} is not 1 or more")
+    console = Console()
+    if given.show is not None:
+        run = restored(json.loads(given.show.read_text(encoding="utf-8")), CASES)
+    else:
+        cases = [case for case in CASES if not given.only or case.name in given.only]
+        try:
+            run = _run(console, cases, rounds, quick=given.quick, folder=given.folder)
+        except SampleError as error:
+            console.print(str(error), markup=False, style="red")
+            return 1
+    _show(console, run)
+    run.write(given.folder)
+    console.print(f"written: {given.folder}/latest.json, .md, .svg")
+    if given.docs:
+        run.write_docs(_BENCH.parent / "docs")
+        console.print("written: docs/benchmarks.md, docs/benchmarks.svg")
+    return 0
+
+
+def _run(console: Console, cases: Sequence[Case], rounds: int, *, quick: bool, folder: Path) -> Run:
+    folder.mkdir(parents=True, exist_ok=True)
+    machine = describe(folder)
+    if machine.file_system == "tmpfs":
+        console.print("[yellow]this folder is in memory: commits cost nothing here[/]")
+    console.print(
+        f"{machine.cpu}, {machine.cores} cores, fsync {machine.fsync_us:,.0f} µs, "
+        f"load {machine.load_before:.2f}"
+    )
+    steps = list(plan(cases, rounds))
+    samples: list[Sample] = []
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    with (
+        tempfile.TemporaryDirectory(dir=folder, prefix="work-") as scratch,
+        Progress(*columns, console=console) as progress,
+    ):
+        bar = progress.add_task("", total=len(steps))
+        for number, case, subject in steps:
+            progress.update(bar, description=f"round {number + 1}: {case.name}, {subject}")
+            sample = take(case, subject, number=number, quick=quick, scratch=Path(scratch))
+            samples.append(sample)
+            progress.console.print(_line(sample), markup=False, highlight=False)
+            progress.advance(bar)
+    return Run(machine, tuple(cases), tuple(samples), rounds, quick, load())
+
+
+def _line(sample: Sample) -> str:
+    told = ", ".join(f"{name} {figure(value)}" for name, value in sample.figures.items())
+    return f"{sample.round + 1} {sample.case}, {sample.subject}: {told} (load {sample.load:.1f})"
+
+
+def _show(console: Console, run: Run) -> None:
+    results = run.results()
+    for case, found in results:
+        table = Table(title=case.title, title_justify="left", title_style="bold")
+        for heading in ("measure", "median (lowest to highest)", "to reach", ""):
+            table.add_column(heading)
+        for result in found:
+            is_ratio = result.measure.against is not None
+            value = spread(result.value, is_ratio=is_ratio, unit=result.measure.unit)
+            colour = {"reached": "green", "missed": "red", "reported": ""}[result.verdict]
+            table.add_row(
+                result.measure.title, value, target(result), verdict(result), style=colour
+            )
+        console.print(table)
+    console.print(summary([result for _, found in results for result in found]))
+    if run.quick:
+        console.print("[yellow]a quick run: the figures mean little[/]")

@@ -1,0 +1,1 @@
+"""The floor: the least that must be done, by the bare library."""

@@ -1,0 +1,124 @@
+"""The words of the bench.
+
+A *case* is one workload. Its *subjects* (ours, the peers, the floor) each do it in their way and
+give *figures*. A *measure* is one line of the table: a figure, or the ratio of two, and what it has
+to reach.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
+
+__all__ = ["Case", "Figures", "Key", "Measure", "Sample", "Setting", "Subject"]
+
+Figures: TypeAlias = Mapping[str, float]
+"""What one run of a subject gives, by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a subject is told.
+
+    Attributes:
+        quick: small sizes, to see that everything runs; the figures mean little.
+        folder: an empty folder of this sample's own, on the disk that is measured.
+        shared: a folder that lives as long as the whole run, for what is costly to build.
+    """
+
+    quick: bool
+    folder: Path
+    shared: Path
+
+    def size(self, full: int, quick: int) -> int:
+        """One of the two."""
+        return quick if self.quick else full
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """One way to do a case's workload.
+
+    Attributes:
+        name: unique in the case.
+        run: does it once.
+    """
+
+    name: str
+    run: Callable[[Setting], Figures]
+
+
+class Key(NamedTuple):
+    """A figure of a subject."""
+
+    subject: str
+    figure: str
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One line of the table.
+
+    Attributes:
+        title: what is measured.
+        of: the figure.
+        against: the figure that it is divided by, round by round; None: it stands for itself.
+        unit: of the figure.
+        at_least: the median has to reach it.
+        at_most: the median may not exceed it.
+    """
+
+    title: str
+    of: Key
+    against: Key | None = None
+    unit: str = ""
+    at_least: float | None = None
+    at_most: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One workload.
+
+    Attributes:
+        name: for ``--only``.
+        title: a heading.
+        about: what exactly is done, and by whom; Markdown.
+        subjects: who does it.
+        measures: what is made of their figures.
+        once: so long that one round must do.
+    """
+
+    name: str
+    title: str
+    about: str
+    subjects: tuple[Subject, ...]
+    measures: tuple[Measure, ...]
+    once: bool = False
+
+    def subject(self, name: str) -> Subject:
+        """The subject of that name."""
+        return next(subject for subject in self.subjects if subject.name == name)
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The figures of one run of one subject.
+
+    Attributes:
+        case: the case's name.
+        subject: the subject's name.
+        round: from 0.
+        load: the machine's load in the last minute, before it.
+        seconds: how long it took in all.
+        figures: what it gave.
+    """
+
+    case: str
+    subject: str
+    round: int
+    load: float
+    seconds: float
+    figures: Figures

@@ -1,0 +1,86 @@
+"""One sample, in a process of its own: ``python -m goncordia_bench.harness.sample …``.
+
+Neither the heap nor the threads nor the imports of one subject are there when another runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Final
+
+from goncordia_bench.harness.model import Case, Figures, Sample, Setting
+
+__all__ = ["SampleError", "take"]
+
+_TIMEOUT: Final = 1800.0
+_MARK: Final = "figures: "
+
+
+class SampleError(Exception):
+    """A subject failed; the text says how."""
+
+
+def take(case: Case, subject: str, *, number: int, quick: bool, scratch: Path) -> Sample:
+    """Run a subject once.
+
+    Args:
+        case: the case.
+        subject: the subject's name.
+        number: of the round.
+        quick: small sizes.
+        scratch: where folders for it are made.
+
+    Raises:
+        SampleError: it failed, or took half an hour.
+    """
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    shared = scratch / "shared"
+    shared.mkdir(exist_ok=True)
+    started = time.perf_counter()
+    with tempfile.TemporaryDirectory(dir=scratch, prefix=f"{case.name}-") as folder:
+        command = [
+            sys.executable, "-m", __name__, case.name, subject,
+            "--folder", folder, "--shared", str(shared), *(["--quick"] if quick else []),
+        ]  # fmt: skip
+        figures = _figures(command, f"{case.name}, {subject}")
+    return Sample(case.name, subject, number, load, time.perf_counter() - started, figures)
+
+
+def _figures(command: list[str], what: str) -> Figures:
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=_TIMEOUT, check=False
+        )
+    except subprocess.TimeoutExpired as error:
+        raise SampleError(f"{what}: not done after {_TIMEOUT:g} s") from error
+    lines = [line for line in done.stdout.splitlines() if line.startswith(_MARK)]
+    if done.returncode or len(lines) != 1:
+        raise SampleError(f"{what}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
+    figures: dict[str, float] = json.loads(lines[0].removeprefix(_MARK))
+    return figures
+
+
+def _main() -> None:
+    from goncordia_bench.cases import case_named  # noqa: PLC0415  # cases import the harness
+
+    parser = argparse.ArgumentParser()
+    parser.add_argument("case")
+    parser.add_argument("subject")
+    parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--shared", type=Path, required=True)
+    parser.add_argument("--quick", action="store_true")
+    given = parser.parse_args()
+    setting = Setting(given.quick, given.folder, given.shared)
+    figures = case_named(given.case).subject(given.subject).run(setting)
+    print(_MARK + json.dumps(dict(figures)), flush=True)
+
+
+if __name__ == "__main__":
+    _main()

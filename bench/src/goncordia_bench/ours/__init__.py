@@ -1,0 +1,1 @@
+"""Goncordia, as each workload uses it."""

@@ -1,0 +1,34 @@
+"""A worker process that notes when its handlers start: ``python -m goncordia_bench.ours.consumer``.
+
+It says "ready", works until a line comes, then tells the starts as JSON.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+
+from goncordia import Job, Registry, WorkerPool
+from goncordia_bench.ours.loop import run
+from goncordia_bench.payload import Email
+from goncordia_driver_sqlite import SqliteDriver
+
+
+async def _main(path: str) -> None:
+    starts: dict[int, int] = {}
+    registry = Registry()
+
+    @registry.worker(Email)
+    async def email(job: Job[Email]) -> None:
+        starts[job.args.n] = time.monotonic_ns()
+
+    async with SqliteDriver(path) as driver, WorkerPool(driver, registry):
+        print("ready", flush=True)
+        await asyncio.to_thread(sys.stdin.readline)
+    print(json.dumps(starts), flush=True)
+
+
+if __name__ == "__main__":
+    run(_main(sys.argv[1]))

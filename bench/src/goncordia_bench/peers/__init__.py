@@ -1,0 +1,1 @@
+"""The peers: other libraries, used as their documentation says."""

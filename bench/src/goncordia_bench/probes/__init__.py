@@ -1,0 +1,1 @@
+"""What is read from outside of the code that is measured."""

@@ -1,0 +1,1 @@
+"""What becomes of the figures: JSON, a Markdown table, a plot."""

@@ -1,0 +1,143 @@
+"""One whole run, as it is written down and shown."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from goncordia_bench.harness.machine import Machine
+from goncordia_bench.harness.model import Case, Key, Sample
+from goncordia_bench.harness.stats import Result, Spread, evaluate
+from goncordia_bench.report.panels import PANELS
+from goncordia_bench.report.plot import svg
+from goncordia_bench.report.table import markdown, summary
+
+__all__ = ["Run", "fill_in", "restored"]
+
+_BEGIN: Final = "<!-- figures: written by the bench -->"
+_END: Final = "<!-- figures end -->"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """All samples of one run.
+
+    Attributes:
+        machine: what it ran on.
+        cases: what was run.
+        samples: what came out.
+        rounds: how many.
+        quick: the sizes were small, and the figures mean little.
+        load_after: the load in the minute before the end.
+    """
+
+    machine: Machine
+    cases: tuple[Case, ...]
+    samples: tuple[Sample, ...]
+    rounds: int
+    quick: bool
+    load_after: float
+
+    def results(self) -> list[tuple[Case, list[Result]]]:
+        """What each case's measures came to."""
+        return [(case, evaluate(case, self.samples)) for case in self.cases]
+
+    def spreads(self) -> Mapping[tuple[str, Key], Spread]:
+        """Every figure over all rounds."""
+        values: defaultdict[tuple[str, Key], list[float]] = defaultdict(list)
+        for sample in self.samples:
+            for name, value in sample.figures.items():
+                values[sample.case, Key(sample.subject, name)].append(value)
+        return {key: Spread.of(found) for key, found in values.items()}
+
+    # ---------------------------------------------------------------- forms
+
+    def as_json(self) -> str:
+        """Every sample, and the machine."""
+        data: dict[str, Any] = {
+            "machine": self.machine.as_dict(),
+            "rounds": self.rounds,
+            "quick": self.quick,
+            "load_after": self.load_after,
+            "samples": [asdict(sample) for sample in self.samples],
+        }
+        return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
+
+    def as_markdown(self) -> str:
+        """The conditions, the verdict and the tables."""
+        results = self.results()
+        flat = [result for _, found in results for result in found]
+        parts = [self.conditions(), summary(flat), markdown(results).rstrip()]
+        if self.quick:
+            parts.insert(0, "**A quick run with small sizes: the figures mean little.**")
+        return "\n\n".join(parts) + "\n"
+
+    def as_svg(self) -> str:
+        """The plot."""
+        machine = self.machine
+        note = (
+            f"medians of {self.rounds} rounds, lines: lowest to highest · {machine.cpu}, "
+            f"{machine.cores} cores · Python {machine.python}, SQLite {machine.sqlite}"
+        )
+        return svg(PANELS, self.spreads(), note)
+
+    def conditions(self) -> str:
+        """A paragraph: when, where, on what."""
+        machine = self.machine
+        versions = ", ".join(f"{name} {found}" for name, found in machine.versions.items())
+        loads = [sample.load for sample in self.samples]
+        return (
+            f"Taken {machine.taken_at[:10]} on {machine.cpu}, {machine.cores} cores, "
+            f"{machine.system}, Python {machine.python}, SQLite {machine.sqlite} ({versions}). "
+            f"Writing 4 KiB and pressing it to this disk ({machine.file_system}) takes "
+            f"{machine.fsync_us:,.0f} µs. {self.rounds} rounds. "
+            f"The load of the machine, this run included, was {min(loads):.1f} to "
+            f"{max(loads):.1f}, and {machine.load_before:.1f} in the minute before."
+        )
+
+    # ---------------------------------------------------------------- files
+
+    def write(self, folder: Path) -> None:
+        """The JSON, the table and the plot, as ``latest.…``."""
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "latest.json").write_text(self.as_json(), encoding="utf-8")
+        (folder / "latest.md").write_text(self.as_markdown(), encoding="utf-8")
+        (folder / "latest.svg").write_text(self.as_svg(), encoding="utf-8")
+
+    def write_docs(self, docs: Path) -> None:
+        """The figures on the page ``benchmarks.md``, between its two marks, and its plot."""
+        page = docs / "benchmarks.md"
+        text = fill_in(page.read_text(encoding="utf-8"), self.as_markdown())
+        page.write_text(text, encoding="utf-8")
+        (docs / "benchmarks.svg").write_text(self.as_svg(), encoding="utf-8")
+
+
+def fill_in(page: str, figures: str) -> str:
+    """The page with the figures between its marks.
+
+    Raises:
+        ValueError: the page has no such marks.
+    """
+    pattern = re.compile(f"{re.escape(_BEGIN)}.*?{re.escape(_END)}", re.DOTALL)
+    if not pattern.search(page):
+        raise ValueError(f"the page has no lines {_BEGIN!r} and {_END!r}")
+    return pattern.sub(lambda _: f"{_BEGIN}\n\n{figures.rstrip()}\n\n{_END}", page)
+
+
+def restored(data: Mapping[str, Any], cases: Sequence[Case]) -> Run:
+    """A run from its JSON, to be shown again."""
+    samples = tuple(Sample(**sample) for sample in data["samples"])
+    ran = {sample.case for sample in samples}
+    return Run(
+        Machine(**data["machine"]),
+        tuple(case for case in cases if case.name in ran),
+        samples,
+        data["rounds"],
+        data["quick"],
+        data["load_after"],
+    )

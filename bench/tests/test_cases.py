@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from goncordia_bench.cases import CASES
+from goncordia_bench.cli import main
+from goncordia_bench.harness import sample
+from goncordia_bench.harness.model import Case
+from goncordia_bench.harness.sample import SampleError, take
+from goncordia_bench.payload import ARGS, Email, emails, registry_of
+
+
+def test_names_are_unique() -> None:
+    names = [case.name for case in CASES]
+    assert len(set(names)) == len(names)
+    for case in CASES:
+        subjects = [subject.name for subject in case.subjects]
+        titles = [measure.title for measure in case.measures]
+        assert len(set(subjects)) == len(subjects)
+        assert len(set(titles)) == len(titles)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_measures_are_of_subjects_that_are_there(case: Case) -> None:
+    subjects = {subject.name for subject in case.subjects}
+    for measure in case.measures:
+        assert measure.of.subject in subjects
+        assert measure.against is None or measure.against.subject in subjects
+        assert case.about.strip()
+
+
+# The latency case waits for seconds; it runs in the bench only.
+QUICK = [
+    (case, subject.name) for case in CASES if case.name != "latency" for subject in case.subjects
+]
+
+
+@pytest.mark.parametrize(("case", "subject"), QUICK, ids=lambda each: getattr(each, "name", each))
+def test_every_subject_gives_the_figures_that_are_measured(
+    case: Case, subject: str, tmp_path: Path
+) -> None:
+    found = take(case, subject, number=3, quick=True, scratch=tmp_path)
+    assert (found.case, found.subject, found.round) == (case.name, subject, 3)
+    keys = [measure.of for measure in case.measures]
+    keys += [measure.against for measure in case.measures if measure.against is not None]
+    for key in keys:
+        if key.subject == subject:
+            assert found.figures[key.figure] > 0
+    assert [path.name for path in tmp_path.iterdir()] == ["shared"]
+
+
+def test_a_failure_of_a_subject_is_told() -> None:
+    command = [sys.executable, "-c", "raise SystemExit('no such luck')"]
+    with pytest.raises(SampleError, match=r"(?s)me: exit code 1.*no such luck"):
+        sample._figures(command, "me")
+    with pytest.raises(SampleError, match="exit code 0"):
+        sample._figures([sys.executable, "-c", "print('nothing')"], "me")
+
+
+def test_the_command_runs_what_it_is_told_and_writes_it_down(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--quick", "--only", "enqueue_many", "--folder", str(tmp_path)]) == 0
+    told = capsys.readouterr().out
+    assert "a quick run" in told
+    data = json.loads((tmp_path / "latest.json").read_text())
+    assert data["quick"] is True
+    assert data["rounds"] == 1
+    assert sorted(each["subject"] for each in data["samples"]) == ["async", "floor", "sync"]
+    again = tmp_path / "again"
+    assert main(["--show", str(tmp_path / "latest.json"), "--folder", str(again)]) == 0
+    assert (again / "latest.md").read_text() == (tmp_path / "latest.md").read_text()
+
+
+@pytest.mark.parametrize("words", [["--only", "nonsense"], ["--rounds", "0"], ["--rounds", "x"]])
+def test_wrong_words_are_refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as refusal:
+        main(words)
+    assert refusal.value.code == 2
+    assert words[0] in capsys.readouterr().err
+
+
+def test_the_args_are_the_same_for_all() -> None:
+    assert list(emails(2)) == [
+        Email("user@example.com", "Welcome", 0),
+        Email("user@example.com", "Welcome", 1),
+    ]
+    assert json.loads(ARGS) == {"to": "user@example.com", "subject": "Welcome", "n": 123456}
+    assert list(registry_of().kinds) == ["email"]
