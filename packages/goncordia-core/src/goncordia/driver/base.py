@@ -130,7 +130,7 @@ class BaseDriver(ABC, Generic[Tx_contra, SyncTx_contra]):
 
     @abstractmethod
     def executor(self) -> BaseExecutor:
-        """The operations on the driver's own connections."""
+        """The operations on the driver's own connections: the same object each time."""
 
     # ---------------------------------------------------------------- to override
 

@@ -37,6 +37,9 @@ __all__ = ["Engine"]
 
 _logger = logging.getLogger("goncordia.engine")
 
+_WATCH_SHARE: Final = 1 / 3
+"""Sessions that are records are looked at at least this often in a lease."""
+
 _INTERRUPT_GRACE: Final = 5.0
 """Seconds for which a shutdown waits for handlers that it interrupted."""
 
@@ -151,7 +154,7 @@ class Engine:
             self._workers,
             clock,
             rng,
-            interval=settings.rescue_interval,
+            interval=self._rescue_interval(),
             observe=observe,
         )
         self._loop_heart = LoopHeart(
@@ -170,6 +173,12 @@ class Engine:
         self._background: set[asyncio.Task[None]] = set()
         self._lane_tasks: list[asyncio.Task[None]] = []
         self._stopping = False
+
+    def _rescue_interval(self) -> float:
+        """Without the backend's time a watcher must look often, else it watches from anew."""
+        if self._driver.capabilities.server_time:
+            return self._settings.rescue_interval
+        return min(self._settings.rescue_interval, self._settings.lease * _WATCH_SHARE)
 
     # ---------------------------------------------------------------- life
 

@@ -51,7 +51,8 @@ class WorkerPool:
         shutdown_timeout: how long a shutdown waits for running handlers before it interrupts them.
         lease: how long the pool keeps its jobs without contact to the backend.
         heartbeat_interval: between renewals; below half the lease.
-        rescue_interval: between looks for the jobs of dead pools.
+        rescue_interval: between looks for the jobs of dead pools; at most a third of the lease
+            on a backend without a time of its own.
         stall_limit: how long the event loop may be blocked before the pool gives up its jobs; None:
             ten leases.
         interrupt_on_lapse: interrupt what runs when a lease goes by without contact, rather than
