@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from goncordia.driver import Claim, Finish
 from goncordia.engine.run import Run, RunState
@@ -120,12 +120,18 @@ class Claims:
         """What was to be sent could not be; send this in its place."""
         self._post(run, finish)
 
+    def take_back(self, runs: Iterable[Run]) -> None:
+        """Results whose sending was broken off; they are to be sent again."""
+        for run in runs:
+            if run.state is RunState.SENDING and run.finish is not None:
+                self._post(run, run.finish)
+
     def answered(self, *runs: Run) -> None:
         """Their finishes were answered, whatever the answers."""
         for run in runs:
             run.state = RunState.GONE
         self._runs.difference_update(runs)
-        self._changed.set()
+        self._changed.set_all()
 
     def _post(self, run: Run, finish: Finish) -> None:
         run.finish = finish

@@ -150,6 +150,7 @@ class Dispatcher:
         await self._until_good(run)
         if (
             run.cause is None
+            and not self.stopping
             and self._marks is not None
             and self._outcomes.is_last(run.row, run.worker)
         ):
@@ -159,7 +160,7 @@ class Dispatcher:
             await self._until_good(run)
 
     async def _until_good(self, run: Run) -> None:
-        while run.cause is None and not self._session.good():
+        while run.cause is None and not self.stopping and not self._session.good():
             await self._good.wait()
 
     def _prepare(self, run: Run, worker: Worker) -> None:
@@ -178,6 +179,8 @@ class Dispatcher:
     # ---------------------------------------------------------------- ending
 
     def _ended(self, run: Run, finish: Finish | None, error: BaseException | None) -> None:
+        if run.state is RunState.GONE:
+            return  # the pool was stopped without it
         if finish is None or finish.error is None:
             error = None  # it was no failure
         if self._observed:
@@ -201,7 +204,7 @@ class Dispatcher:
             seconds = self._clock.monotonic() - run.started_at if run.job is not None else 0.0
             self._observe(JobFinished(run.row, finish.to if finish else None, seconds, error))
         elif finish is not None:
-            self._observe(JobGivenBack(run.row, "not started"))
+            self._observe(JobGivenBack(run.row, "shutdown" if self.stopping else "not started"))
 
     def _tell_error(self, run: Run, error: BaseException) -> None:
         if self._on_error is None:
@@ -264,11 +267,13 @@ class Dispatcher:
         self._good.set_all()
         return interrupted
 
-    def give_back_pending(self) -> None:
-        """Shutdown: what has not started goes back, its attempt unused."""
+    def stop(self) -> None:
+        """Start nothing more. What has not started goes back, its attempt unused."""
+        self.stopping = True
         for run in list(self._claims.pending):
             self._observe(JobGivenBack(run.row, "shutdown"))
             self._claims.give_back(run, Finish(run.claim, "release"))
+        self._good.set_all()
 
     # ---------------------------------------------------------------- what jobs ask for
 

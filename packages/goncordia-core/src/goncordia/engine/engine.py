@@ -184,7 +184,11 @@ class Engine:
 
     async def start(self) -> None:
         """Open a session and start working."""
-        await self.session.open()
+        try:
+            await self.session.open()
+        except BaseException:
+            await self._end()
+            raise
         loops: list[Callable[[], Coroutine[Any, Any, None]]] = [
             self.dispatcher.deadlines.run,
             self.rescuer.run,
@@ -200,6 +204,8 @@ class Engine:
             self._spawn(run())
         create_task = asyncio.get_running_loop().create_task
         self._lane_tasks = [create_task(self.lanes.run()) for _ in range(self._settings.lanes)]
+        for task in self._lane_tasks:
+            task.add_done_callback(_report)
 
     async def stop(self) -> None:
         """Stop in order: nothing new, what has not started back, what runs to its end or its limit.
@@ -207,10 +213,21 @@ class Engine:
         The session beats until the last result is answered, and is closed then. If a handler goes
         on in spite of all, the session is left to its lease, so that nobody runs that job
         meanwhile.
+
+        Cancelled, it ends at once, and the session is left to its lease as well.
         """
-        self._stopping = self.lanes.stopping = self.dispatcher.stopping = True
-        self.dispatcher.give_back_pending()
+        self._stopping = self.lanes.stopping = True
+        self.dispatcher.stop()
         self._ready.set_all()
+        try:
+            all_ended = await self._wind_down()
+        finally:
+            await self._end()
+        if all_ended:
+            await self.session.close()
+
+    async def _wind_down(self) -> bool:
+        """Wait until nothing runs and every result is answered; False: a handler goes on."""
         if not await self._settle(self._settings.shutdown_timeout):
             for run in list(self.claims.running):
                 self.dispatcher.interrupt(run, Cause.SHUTDOWN)
@@ -223,12 +240,23 @@ class Engine:
                 run.row.kind,
             )
             self.claims.dropped(run)
-        await asyncio.gather(*self._lane_tasks)
+        # One more lane: where the loop itself ends, the others were cancelled like every task.
+        await self.lanes.run()
+        return not stubborn
+
+    async def _end(self) -> None:
+        """End every part at once; interrupt what runs, and forget it."""
+        for run in list(self.claims.running):
+            self.dispatcher.interrupt(run, Cause.SHUTDOWN)
+            self.claims.dropped(run)
         if self._heart_thread is not None:
             await self._heart_thread.stop()
-        await self._end_background()
-        if not stubborn:
-            await self.session.close()
+        await self._marks.stop()
+        await self._confirmer.stop()
+        tasks = [*self._lane_tasks, *self._background]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         self._threads.close()
         if self._listener is not None:
             await self._listener.aclose()
@@ -240,20 +268,8 @@ class Engine:
     def _spawn(self, run: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(run)
         self._background.add(task)
-        task.add_done_callback(self._background_ended)
-
-    def _background_ended(self, task: asyncio.Task[None]) -> None:
-        self._background.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            _logger.error("a part of the engine failed; this is a bug", exc_info=error)
-
-    async def _end_background(self) -> None:
-        await self._marks.stop()
-        await self._confirmer.stop()
-        tasks = list(self._background)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        task.add_done_callback(self._background.discard)
+        task.add_done_callback(_report)
 
     async def _settle(self, seconds: float) -> bool:
         """Wait until nothing runs, for so long; whether that is so."""
@@ -361,5 +377,11 @@ class Engine:
                 await self._clock.sleep(left)
                 continue
             for run in list(self.claims.running):
-                self.dispatcher.interrupt(run, Cause.LAPSED)
+                if run.job is not None:  # else it waits for the lease, and has not started
+                    self.dispatcher.interrupt(run, Cause.LAPSED)
             await self._clock.sleep(self._settings.heartbeat_interval)
+
+
+def _report(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        _logger.error("a part of the engine failed; this is a bug", exc_info=error)

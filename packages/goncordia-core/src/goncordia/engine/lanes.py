@@ -126,6 +126,7 @@ class Lanes:
                 await backoff.pause(error, "exchanging results for jobs")
             finally:
                 self.busy -= 1
+                self._claims.take_back(runs)  # if the lane was cancelled
 
     # ---------------------------------------------------------------- what to ask for
 
