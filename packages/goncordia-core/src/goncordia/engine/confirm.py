@@ -1,15 +1,18 @@
 """After ``complete_tx``: was the worker's transaction committed?
 
-The engine asks by failing the claim. ``ALREADY`` is the good answer: the transaction ended it. The
-request goes alone, since the claim's row may be locked by a transaction that is still open.
+The engine asks by ending the claim as it would without the transaction: by what the handler raised,
+or as failed if it returned. ``ALREADY`` is the good answer: the transaction ended it. The request
+goes alone, since the claim's row may be locked by a transaction that is still open.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
+from typing import Any
 
-from goncordia.driver import BaseExecutor
+from goncordia.driver import BaseExecutor, Finish
 from goncordia.engine.calls import Calls
 from goncordia.engine.claims import Claims
 from goncordia.engine.outcome import Outcomes
@@ -47,10 +50,12 @@ class Confirmer:
         self._outcomes = outcomes
         self._ready = ready
         self._tasks: set[asyncio.Task[None]] = set()
+        # The engine sets this: who is told of a failed attempt.
+        self.on_error: Callable[[Any, BaseException], None] = lambda _job, _error: None
 
-    def confirm(self, run: Run) -> None:
-        """Find out, in a task of its own."""
-        task = asyncio.get_running_loop().create_task(self._confirm(run))
+    def confirm(self, run: Run, finish: Finish) -> None:
+        """Find out, in a task of its own; send this if the transaction did not commit."""
+        task = asyncio.get_running_loop().create_task(self._confirm(run, finish, run.job))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -60,13 +65,19 @@ class Confirmer:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _confirm(self, run: Run) -> None:
-        error = TransactionNotCommittedError("transaction not committed")
-        finish = self._outcomes.failed(run, error)
+    async def _confirm(self, run: Run, finish: Finish, job: Any) -> None:
+        error: TransactionNotCommittedError | None = None
+        if finish.to == "complete":
+            error = TransactionNotCommittedError("transaction not committed")
+            finish = self._outcomes.failed(run, error)
+        run.finish = finish
         try:
             (outcome,) = await self._calls.until_answered(
                 lambda: self._executor.finish_many([finish]), "confirming a transaction"
             )
+        except asyncio.CancelledError:
+            self._claims.take_back([run])
+            raise
         except Exception:
             _logger.exception("job %s (%s): confirming its transaction", run.row.id, run.row.kind)
         else:
@@ -77,5 +88,7 @@ class Confirmer:
                     run.row.kind,
                     finish.to,
                 )
+                if error is not None:
+                    self.on_error(job, error)
         self._claims.answered(run)
         self._ready.set()

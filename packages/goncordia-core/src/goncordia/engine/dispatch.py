@@ -59,7 +59,7 @@ class Dispatcher:
         concurrency: int,
         observe: Observers,
         on_error: Callable[[Job[Any, Any], BaseException], object] | None,
-        confirm: Callable[[Run], None],
+        confirm: Callable[[Run, Finish], None],
     ) -> None:
         self._claims = claims
         self._session = session
@@ -186,10 +186,10 @@ class Dispatcher:
         if self._observed:
             self._tell_ended(run, finish, error)
         if error is not None and run.job is not None:
-            self._tell_error(run, error)
+            self.tell_error(run.job, error)
         if run.tx_completed and finish is not None:
             self._claims.confirming(run)
-            self._confirm(run)
+            self._confirm(run, finish)
         elif finish is None:
             self._claims.dropped(run)
         else:
@@ -206,11 +206,12 @@ class Dispatcher:
         elif finish is not None:
             self._observe(JobGivenBack(run.row, "shutdown" if self.stopping else "not started"))
 
-    def _tell_error(self, run: Run, error: BaseException) -> None:
+    def tell_error(self, job: Job[Any, Any], error: BaseException) -> None:
+        """An attempt failed."""
         if self._on_error is None:
             return
         try:
-            self._on_error(run.job, error)
+            self._on_error(job, error)
         except Exception:
             _logger.exception("the error handler failed")
 

@@ -121,6 +121,7 @@ class Engine:
             on_error=settings.error_handler,
             confirm=self._confirmer.confirm,
         )
+        self._confirmer.on_error = self.dispatcher.tell_error
         self._shape = Shape(
             claims,
             queues=settings.queues,

@@ -15,7 +15,7 @@ from uuid import UUID
 
 from goncordia.clock import Clock
 from goncordia.driver import After, BaseExecutor, FetchRequest, FetchResult, Finish, Outcome
-from goncordia.engine.calls import Calls
+from goncordia.engine.calls import Backoff, Calls
 from goncordia.engine.claims import Claims
 from goncordia.engine.run import Run, RunState
 from goncordia.engine.session import Session
@@ -119,14 +119,22 @@ class Lanes:
                 self._ready.set()  # more than one batch: another lane may take it
             self.busy += 1
             try:
-                await self._exchange(runs, request)
-                backoff.reset()
-            except Exception as error:  # noqa: BLE001  # whatever it was: the lane goes on
-                await self._after_failure(runs, request, error)
-                await backoff.pause(error, "exchanging results for jobs")
+                await self._turn(runs, request, backoff)
+            except BaseException:
+                self._claims.take_back(runs)
+                raise
             finally:
                 self.busy -= 1
-                self._claims.take_back(runs)  # if the lane was cancelled
+
+    async def _turn(
+        self, runs: Sequence[Run], request: FetchRequest | None, backoff: Backoff
+    ) -> None:
+        try:
+            await self._exchange(runs, request)
+            backoff.reset()
+        except Exception as error:  # noqa: BLE001  # whatever it was: the lane goes on
+            await self._after_failure(runs, request, error)
+            await backoff.pause(error, "exchanging results for jobs")
 
     # ---------------------------------------------------------------- what to ask for
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 from typing import Any, Final, Self
 
@@ -16,9 +16,10 @@ from goncordia.driver import AnyDriver, BaseDriver, JobState, ListFilter
 from goncordia.engine.engine import Engine
 from goncordia.engine.events import Observer
 from goncordia.engine.settings import KindPolicy, QueuePolicy, Settings
-from goncordia.errors import ConfigurationError, DriverError
+from goncordia.errors import ConfigurationError, DriverError, GoncordiaError
 from goncordia.job import Job
 from goncordia.pool.hooks import PoolHooks
+from goncordia.pool.life import Life
 from goncordia.pool.signals import shutdown_signals
 from goncordia.registry import Middleware, Registry
 from goncordia.retry import DEFAULT_RETRY, RetryRule
@@ -125,8 +126,7 @@ class WorkerPool:
         self._clock = driver.clock if clock is None else clock
         self._ids_rng = rng
         self._rng = random.Random() if rng is None else rng
-        self._engine: Engine | None = None
-        self._resources: AsyncExitStack | None = None
+        self._life: Life | None = None
 
     @property
     def worker_id(self) -> str:
@@ -136,7 +136,12 @@ class WorkerPool:
     @property
     def running(self) -> int:
         """How many handlers run now."""
-        return len(self._engine.claims.running) if self._engine is not None else 0
+        engine = self._engine
+        return 0 if engine is None else len(engine.claims.running)
+
+    @property
+    def _engine(self) -> Engine | None:
+        return None if self._life is None else self._life.engine
 
     # ---------------------------------------------------------------- life
 
@@ -147,50 +152,60 @@ class WorkerPool:
             ConfigurationError: the pool is started already, or has no workers.
             DriverError: the backend cannot be reached.
             MigrationRequiredError: the schema does not fit.
+            GoncordiaError: the pool was stopped before it had started.
         """
-        if self._engine is not None:
+        if self._life is not None:
             raise ConfigurationError("WorkerPool: it is started already")
-        specs = self._registry.freeze()
-        if not specs:
+        if not self._registry.freeze():
             raise ConfigurationError("registry: it has no workers; register one")
-        await self._driver.ready()
-        resources = AsyncExitStack()
-        lifespan = self._registry.lifespan
-        app = None if lifespan is None else await resources.enter_async_context(lifespan())
-        hooks = PoolHooks(self._driver, app, self._settings.max_attempts)
+        life = self._life = Life(self._working)
         try:
-            engine = Engine(
-                self._driver, specs, self._settings, self._clock, self._rng, self._ids_rng, hooks
-            )
-            hooks.engine = engine
-            await engine.start()
+            await life.start()
         except BaseException:
-            await resources.aclose()
+            self._life = None
             raise
-        self._engine, self._resources = engine, resources
-        _logger.info(
-            "%s works %s with %d workers, %d at once",
-            self.worker_id,
-            ", ".join(self._settings.queues),
-            len(specs),
-            self._settings.concurrency,
-        )
 
     async def stop(self) -> None:
         """Shut down in order; harmless when the pool is not started.
 
         Nothing new is fetched, what has not started goes back, running handlers have
         ``shutdown_timeout`` seconds to end; then they are interrupted, and their jobs go back
-        without having used an attempt.
+        without having used an attempt. A pool that is still starting gives up starting.
+
+        Cancelled, it ends at once: what runs is interrupted, and left to the session's lease.
         """
-        engine, resources = self._engine, self._resources
-        if engine is None or resources is None:
+        life = self._life
+        if life is None:
             return
-        self._engine = self._resources = None
         try:
-            await engine.stop()
+            await life.end()
         finally:
-            await resources.aclose()
+            if self._life is life:
+                self._life = None
+
+    @asynccontextmanager
+    async def _working(self) -> AsyncGenerator[Engine, None]:
+        await self._driver.ready()
+        specs = self._registry.freeze()
+        lifespan = self._registry.lifespan
+        async with AsyncExitStack() as resources:
+            app = None if lifespan is None else await resources.enter_async_context(lifespan())
+            hooks = PoolHooks(self._driver, app, self._settings.max_attempts)
+            engine = hooks.engine = Engine(
+                self._driver, specs, self._settings, self._clock, self._rng, self._ids_rng, hooks
+            )
+            await engine.start()
+            _logger.info(
+                "%s works %s with %d workers, %d at once",
+                self.worker_id,
+                ", ".join(self._settings.queues),
+                len(specs),
+                self._settings.concurrency,
+            )
+            try:
+                yield engine
+            finally:
+                await engine.stop()
         _logger.info("%s has stopped", self.worker_id)
 
     async def __aenter__(self) -> Self:
@@ -209,7 +224,7 @@ class WorkerPool:
         """
         with shutdown_signals() as asked:
             try:
-                if self._engine is None:
+                if self._life is None:
                     await self._start_unless(asked)
                 await asked.wait()
             finally:
@@ -237,13 +252,17 @@ class WorkerPool:
 
         Args:
             within: also wait for jobs that are due within so many seconds.
+
+        Raises:
+            ConfigurationError: the pool is not started, or ``within`` is wrong.
+            GoncordiaError: the pool was stopped before it was done.
         """
         soon = seconds("within", within, zero=True)
-        if self._engine is None:
+        life, engine = self._life, self._engine
+        if life is None or engine is None:
             raise ConfigurationError("WorkerPool.drain: start the pool first (async with pool: …)")
-        engine = self._engine
         poll = self._settings.poll_interval
-        while True:
+        while not life.ending:
             left: float | None = poll
             if not engine.claims:
                 try:
@@ -255,6 +274,7 @@ class WorkerPool:
             if not engine.claims:
                 engine.lanes.look(left if left < poll else 0.0)
             await engine.wait_for_change(min(left, poll))
+        raise GoncordiaError("WorkerPool.drain: the pool was stopped before it was done")
 
     async def _left(self, soon: float) -> float | None:
         """Seconds after which to look again; None: nothing is left to wait for."""
