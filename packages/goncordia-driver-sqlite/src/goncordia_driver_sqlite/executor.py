@@ -105,11 +105,11 @@ class SqliteExecutor(BaseExecutor):
 
     async def list_jobs(self, where: ListFilter, page: bytes | None, limit: int, /) -> Page:
         """See :meth:`BaseExecutor.list_jobs`."""
-        return await self._read(lambda: self._ops.read.list_jobs(where, page, limit))
+        return await self._read(lambda: self._ops.listing.list_jobs(where, page, limit))
 
     async def count(self, where: ListFilter, /) -> int:
         """See :meth:`BaseExecutor.count`."""
-        return await self._read(lambda: self._ops.read.count(where))
+        return await self._read(lambda: self._ops.listing.count(where))
 
     async def change_many(self, changes: Sequence[Change], /) -> list[Changed]:
         """See :meth:`BaseExecutor.change_many`."""
@@ -220,11 +220,11 @@ class SqliteSyncExecutor(SyncExecutor):
 
     def list_jobs(self, where: ListFilter, page: bytes | None, limit: int, /) -> Page:
         """See :meth:`BaseExecutor.list_jobs`."""
-        return self._read(lambda: self._ops.read.list_jobs(where, page, limit))
+        return self._read(lambda: self._ops.listing.list_jobs(where, page, limit))
 
     def count(self, where: ListFilter, /) -> int:
         """See :meth:`BaseExecutor.count`."""
-        return self._read(lambda: self._ops.read.count(where))
+        return self._read(lambda: self._ops.listing.count(where))
 
     def change_many(self, changes: Sequence[Change], /) -> list[Changed]:
         """See :meth:`BaseExecutor.change_many`."""

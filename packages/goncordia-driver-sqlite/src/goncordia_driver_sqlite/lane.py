@@ -83,9 +83,11 @@ class Lane:
         self._connect = connect
         self._busy_timeout = busy_timeout
         self._lock = threading.Lock()
-        self._starting = threading.Lock()
+        self._gate = threading.Lock()
+        """Held while a request is taken in, so that none comes after the last."""
         self._requests: deque[_Request] = deque()
         self._tokens: SimpleQueue[bool] = SimpleQueue()
+        """Wakes the thread: one for each of its requests; False after the last."""
         self._thread: threading.Thread | None = None
         self._connection: sqlite3.Connection | None = None
         self._adapter: Sqlite3Adapter | None = None
@@ -107,23 +109,34 @@ class Lane:
         """Call a function on the lane's thread, outside of any transaction."""
         return self._submit(function, alone=True)
 
-    def _submit(self, work: Callable[[], Any], *, alone: bool) -> asyncio.Future[Any]:
-        self._check()
+    def _submit(
+        self, work: Callable[[], Any], *, alone: bool, last: bool = False
+    ) -> asyncio.Future[Any]:
         future = asyncio.get_running_loop().create_future()
-        self._requests.append(_Request(work, future, alone=alone))
-        if self._thread is None:
-            self._start()
-        self._tokens.put(True)
+        with self._gate:
+            self._check()
+            self._closed = last
+            self._requests.append(_Request(work, future, alone=alone))
+            if self._thread is None:
+                self._start()
+            self._tokens.put(not last)
         return future
+
+    def _start(self) -> None:
+        self._tokens = SimpleQueue()
+        self._thread = threading.Thread(
+            target=self._loop, args=(self._tokens,), name=self._name, daemon=True
+        )
+        self._thread.start()
 
     def call(self, operation: Callable[[], Op[T]]) -> T:
         """As :meth:`submit`, on the calling thread; waits."""
-        self._check()
         request = _Request(operation, None, alone=False)
-        self._requests.append(request)
+        with self._gate:
+            self._check()
+            self._requests.append(request)
         with self._lock:
-            while not request.done:
-                self._run_pending()
+            self._run_pending(until=request)
         if request.error is not None:
             raise request.error
         return cast(T, request.value)
@@ -163,29 +176,22 @@ class Lane:
             self._pid = os.getpid()
             self._closed = False
 
-    def _start(self) -> None:
-        with self._starting:
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._loop, name=self._name, daemon=True)
-                self._thread.start()
-
     async def aclose(self) -> None:
-        """Answer what was asked, then end the thread and close the connection."""
+        """Answer what was asked, then close the connection and end the thread."""
         if self._closed:
             return
-        # The last request of all: whoever comes later is refused.
-        last = self.submit_function(self._disconnect)
-        self._closed = True
-        await asyncio.shield(last)
+        # The thread makes an end after this one, and whoever comes later is refused.
+        last = self._submit(self._disconnect, alone=True, last=True)
         thread, self._thread = self._thread, None
-        self._tokens.put(False)
+        await asyncio.shield(last)
         if thread is not None:
             thread.join()
 
     def close(self) -> None:
         """Close the connection of a lane that only synchronous code used."""
-        with self._lock:
+        with self._gate:
             self._closed = True
+        with self._lock:
             self._disconnect()
 
     def _disconnect(self) -> None:
@@ -198,17 +204,20 @@ class Lane:
 
     # ---------------------------------------------------------------- the thread
 
-    def _loop(self) -> None:
-        while self._tokens.get():
+    def _loop(self, tokens: SimpleQueue[bool]) -> None:
+        goes_on = True
+        while goes_on:
+            goes_on = tokens.get()
             if self._requests:
                 with self._lock:
                     self._run_pending()
 
     # ---------------------------------------------------------------- with the lock held
 
-    def _run_pending(self) -> None:
+    def _run_pending(self, until: _Request | None = None) -> None:
+        """Run what is asked, or as far as one request: for those after it, others have come."""
         requests = self._requests
-        while requests:
+        while requests and not (until is not None and until.done):
             batch: list[_Request] = []
             while requests and len(batch) < _MOST_IN_ONE:
                 if requests[0].alone and batch:
@@ -305,10 +314,7 @@ class Lane:
         for request in batch:
             if not request.done:
                 request.error = _caused(
-                    DriverUnavailableError(
-                        f"{self._path}: interrupted by {type(error).__name__}",
-                        outcome="not_applied",
-                    ),
+                    DriverUnavailableError(f"{self._path}: interrupted by {type(error).__name__}"),
                     error,
                 )
                 request.done = True

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import sqlite3
 import threading
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
+from math import inf
 from typing import Final, Self
 from uuid import UUID
 
@@ -24,6 +26,8 @@ from goncordia_sql import Operations, run_sync
 from goncordia_sql.ops.watch import Sight
 
 __all__ = ["SqliteListener", "Wakes"]
+
+_logger = logging.getLogger("goncordia.sqlite")
 
 _INTERVAL: Final = 0.002
 """Seconds between two looks at the data version."""
@@ -118,26 +122,29 @@ class _Watcher:
         self._thread.join()
 
     def _run(self) -> None:
-        seen = _NOTHING
+        lost = False
         while not self._stopping:
             try:
-                connection = self._connect()
-                with contextlib.closing(connection):
-                    seen = self._watch(Sqlite3Adapter(connection), seen)
-            except (sqlite3.Error, GoncordiaError):
-                if not self._stopping:
-                    self._quiet.acquire(timeout=_RECONNECT)
-                    self._tell([Wake("gap")])
+                with contextlib.closing(self._connect()) as connection:
+                    self._watch(Sqlite3Adapter(connection), lost=lost)
+            except (sqlite3.Error, GoncordiaError) as error:
+                if not lost:
+                    _logger.warning("listening for wake-ups failed, trying again: %s", error)
+                lost = True
+            if not self._stopping:
+                self._quiet.acquire(timeout=_RECONNECT)
 
-    def _watch(self, adapter: Sqlite3Adapter, seen: Sight) -> Sight:
-        version, interval, poked = None, _INTERVAL, True
+    def _watch(self, adapter: Sqlite3Adapter, *, lost: bool) -> None:
+        seen, version, interval, poked = _NOTHING, None, _INTERVAL, True
         while not self._stopping:
-            now_version = adapter.value(_VERSION)
-            if poked or now_version != version:
-                version = now_version
+            version_now = adapter.value(_VERSION)
+            if poked or version_now != version:
+                version = version_now
                 sight = run_sync(self._operations.watch.look(), adapter)
-                wakes = self._difference(seen, sight)
+                wakes = _difference(seen, sight)
                 seen = sight
+                if lost:
+                    lost, wakes = False, [Wake("gap")]
                 if wakes:
                     self._tell(wakes)
                 # Several commits in a row are worth one look.
@@ -147,23 +154,24 @@ class _Watcher:
                 interval = _INTERVAL
             poked = self._quiet.acquire(timeout=interval)
         adapter.close()
-        return seen
 
-    def _difference(self, before: Sight, after: Sight) -> list[Wake]:
-        wakes = [
-            Wake("jobs", queue, max(0.0, due_in))
-            for queue, due_in in after.due.items()
-            if due_in <= 0 or due_in < before.due.get(queue, float("inf"))
-        ]
-        new = after.cancels - before.cancels
-        if new:
-            wakes.append(Wake("cancel", job_ids=tuple(UUID(bytes=raw_id) for raw_id in new)))
-        wakes += [
-            Wake("queue", name)
-            for name, paused in after.paused.items()
-            if paused != before.paused.get(name, False)
-        ]
-        return wakes
+
+def _difference(before: Sight, after: Sight) -> list[Wake]:
+    """What to tell of what is seen now. Jobs that are due are told of each time."""
+    wakes = [
+        Wake("jobs", queue, max(0.0, due_in))
+        for queue, due_in in after.due.items()
+        if due_in <= 0 or due_in < before.due.get(queue, inf)
+    ]
+    new = after.cancels - before.cancels
+    if new:
+        wakes.append(Wake("cancel", job_ids=tuple(UUID(bytes=raw_id) for raw_id in new)))
+    wakes += [
+        Wake("queue", name)
+        for name, paused in after.paused.items()
+        if paused != before.paused.get(name, False)
+    ]
+    return wakes
 
 
 class SqliteListener:

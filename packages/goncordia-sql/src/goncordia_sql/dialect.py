@@ -105,6 +105,10 @@ class Dialect(ABC):
         """A text column, as bytes where a caller's connection may change how texts are read."""
         return column
 
+    def unindexed(self, column: str, /) -> str:
+        """A column, such that no index on it is used."""
+        return column
+
     @abstractmethod
     def has_tag(self, column: str, tag: str, /) -> str:
         """A condition: the JSON array in the column holds the text in the parameter."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from operator import attrgetter
 from typing import Any, Final
 
 from goncordia.driver import InsertResult, NewJob
@@ -19,6 +20,11 @@ _LARGE: Final = 64 << 10
 """Args longer than this go into a statement of their own."""
 _LONGEST_SET: Final = 8 << 20
 """Bytes of args in one statement."""
+# Equal for jobs that differ in nothing but id and args.
+_likeness: Final = attrgetter(
+    "kind", "queue", "priority", "run_at", "payload_version", "max_attempts", "timeout", "tags",
+    "group", "group_limit", "unique_hold", "meta",
+)  # fmt: skip
 
 
 class Insert(Topic):
@@ -72,11 +78,23 @@ class Insert(Topic):
         """The numbers of the jobs: those that are alike together, each other one alone."""
         alike: dict[Any, list[int]] = {}
         alone: list[int] = []
+        last: Any = None
+        same: list[int] = []
         for n, job in enumerate(jobs):
-            if job.unique_key is not None or not self._fits_set(job):
+            args = job.args
+            if (
+                job.unique_key is not None
+                or job.content != "json"
+                or len(args) > _LARGE
+                or b"\0" in args
+            ):
                 alone.append(n)
                 continue
-            alike.setdefault(_likeness(job), []).append(n)
+            likeness = _likeness(job)
+            if likeness != last:
+                last = likeness
+                same = alike.setdefault((*likeness[:-1], *likeness[-1].items()), [])
+            same.append(n)
         for same in alike.values():
             if jobs[same[0]].group is not None:
                 # The places in the group are given out in this order.
@@ -92,9 +110,6 @@ class Insert(Topic):
             yield chunk
         for n in alone:
             yield [n]
-
-    def _fits_set(self, job: NewJob) -> bool:
-        return job.content == "json" and len(job.args) <= _LARGE and b"\0" not in job.args
 
     def _insert_alike(self, jobs: Sequence[NewJob], now: Any) -> Op[bool]:
         """Insert all, or nothing: False when one of them is known."""
@@ -152,21 +167,3 @@ def _parked_if_full(job: str, first: str, number: str) -> str:
             >= :group_limit THEN {Stored.PARKED}
         ELSE {Stored.READY} END
         """
-
-
-def _likeness(job: NewJob) -> tuple[Any, ...]:
-    """Equal for jobs that differ in nothing but id and args."""
-    return (
-        job.kind,
-        job.queue,
-        job.priority,
-        job.run_at,
-        job.payload_version,
-        job.max_attempts,
-        job.timeout,
-        job.tags,
-        job.group,
-        job.group_limit,
-        job.unique_hold,
-        tuple(job.meta.items()) if job.meta else None,
-    )

@@ -12,6 +12,7 @@ from goncordia_sql.ops.fetch import Fetch
 from goncordia_sql.ops.finish import Finishing
 from goncordia_sql.ops.groups import Groups
 from goncordia_sql.ops.insert import Insert
+from goncordia_sql.ops.listing import Listing
 from goncordia_sql.ops.queues import Queues
 from goncordia_sql.ops.read import Read
 from goncordia_sql.ops.records import Records
@@ -38,6 +39,7 @@ class Operations:
         self.finish = Finishing(dialect, codec, self.groups)
         self.change = Changing(dialect, codec, self.groups)
         self.read = Read(dialect, codec)
+        self.listing = Listing(dialect, codec)
         self.records = Records(dialect, codec)
         self.sessions = Sessions(dialect, codec, self.groups)
         self.queues = Queues(dialect, codec)

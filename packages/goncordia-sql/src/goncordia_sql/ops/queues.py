@@ -9,11 +9,20 @@ from goncordia_sql.dialect import Dialect
 from goncordia_sql.ops.base import Topic
 from goncordia_sql.rows import RowCodec
 from goncordia_sql.statement import Op
-from goncordia_sql.states import Hold, Stored
+from goncordia_sql.states import WAITING, Hold, Stored
 
 __all__ = ["Queues"]
 
-_UNFINISHED: Final = (Stored.LATER, Stored.READY, Stored.PARKED, Stored.RUNNING)
+_AVAILABLE, _SCHEDULED, _RETRYABLE, _RUNNING = range(4)
+_PARTS: Final = (
+    (Stored.LATER, _AVAILABLE, " AND run_at <= :now"),
+    (Stored.LATER, _SCHEDULED, " AND run_at > :now AND failed = 0"),
+    (Stored.LATER, _RETRYABLE, " AND run_at > :now AND failed = 1"),
+    (Stored.READY, _AVAILABLE, ""),
+    (Stored.PARKED, _AVAILABLE, ""),
+    (Stored.RUNNING, _RUNNING, ""),
+)
+"""Stored state, place in the numbers, and what must hold besides."""
 
 
 class Queues(Topic):
@@ -28,17 +37,18 @@ class Queues(Topic):
         self._add = dialect.sql(f"INSERT INTO {queue} (name, paused) VALUES (:name, :paused)")
         self._set = dialect.sql(f"UPDATE {queue} SET paused = :paused WHERE name = :name")
         self._all = dialect.sql(f"SELECT name, paused FROM {queue}")
-        # A part for each stored state, since each has an index of its own.
-        parts = " UNION ALL ".join(
-            f"""SELECT queue, {state} AS state,
-                CASE WHEN run_at <= :now THEN 0 WHEN failed = 1 THEN 2 ELSE 1 END AS due,
-                count(*), min(run_at) FROM {job} WHERE state = {state} GROUP BY 1, 3"""
-            for state in _UNFINISHED
+        # A part for each stored state, since each has an index of its own that tells all of this.
+        self._stats = dialect.sql(
+            " UNION ALL ".join(
+                f"""SELECT queue, {number} AS number, count(*), min(run_at) FROM {job}
+                WHERE state = {state}{condition} GROUP BY queue"""
+                for state, number, condition in _PARTS
+            )
         )
-        self._stats = dialect.sql(parts)
         self._names = dialect.sql(
             " UNION ".join(
-                f"SELECT queue FROM {job} WHERE state = {state}" for state in _UNFINISHED
+                f"SELECT queue FROM {job} WHERE state = {state} GROUP BY queue"
+                for state in (*WAITING, Stored.RUNNING)
             )
         )
         self._end_holds = dialect.sql(f"""
@@ -50,11 +60,12 @@ class Queues(Topic):
         prune = f"""
             DELETE FROM {job} WHERE id IN (
                 SELECT id FROM {job} WHERE state = {{}} AND finished_at < :before
-                AND held_key IS NULL ORDER BY finished_at LIMIT :most)
+                AND state >= {Stored.COMPLETED} AND held_key IS NULL
+                ORDER BY finished_at LIMIT :most)
             """
-        self._prune_completed = dialect.sql(prune.format(Stored.COMPLETED.value))
-        self._prune_discarded = dialect.sql(prune.format(Stored.DISCARDED.value))
-        self._prune_cancelled = dialect.sql(prune.format(Stored.CANCELLED.value))
+        self._prune_completed = dialect.sql(prune.format(Stored.COMPLETED))
+        self._prune_discarded = dialect.sql(prune.format(Stored.DISCARDED))
+        self._prune_cancelled = dialect.sql(prune.format(Stored.CANCELLED))
 
     # ---------------------------------------------------------------- queues
 
@@ -85,10 +96,9 @@ class Queues(Topic):
         now = yield from self.dialect.now()
         numbers: dict[str, list[int]] = {}
         oldest: dict[str, Any] = {}
-        for queue, state, due, count, first in (yield self._stats(now=now)).rows:
-            of_queue = numbers.setdefault(queue, [0, 0, 0, 0])
-            of_queue[3 if state == Stored.RUNNING else due] += count
-            if state != Stored.RUNNING and due == 0:
+        for queue, number, count, first in (yield self._stats(now=now)).rows:
+            numbers.setdefault(queue, [0, 0, 0, 0])[number] += count
+            if number == _AVAILABLE:
                 oldest[queue] = min(first, oldest.get(queue, first))
         return [
             QueueStats(

@@ -102,6 +102,10 @@ class SqliteDialect(Dialect):
         """See :meth:`Dialect.bytes_of`."""
         return f"CAST({column} AS BLOB)"
 
+    def unindexed(self, column: str, /) -> str:
+        """See :meth:`Dialect.unindexed`."""
+        return f"+{column}"
+
     def has_tag(self, column: str, tag: str, /) -> str:
         """See :meth:`Dialect.has_tag`."""
         return f"EXISTS (SELECT 1 FROM json_each({column}) AS t WHERE t.value = {tag})"

@@ -72,6 +72,10 @@ _INDEXES: Final = (
     WHERE state = {Stored.RUNNING}""",
     f"""CREATE INDEX goncordia_job_cancel ON goncordia_job (session)
     WHERE state = {Stored.RUNNING} AND cancel_requested = 1""",
+    f"""CREATE INDEX goncordia_job_parked ON goncordia_job (queue, run_at)
+    WHERE state = {Stored.PARKED}""",
+    f"""CREATE INDEX goncordia_job_dead ON goncordia_job (state, id)
+    WHERE state >= {Stored.DISCARDED}""",
     f"""CREATE INDEX goncordia_job_finished ON goncordia_job (state, finished_at)
     WHERE state >= {Stored.COMPLETED} AND held_key IS NULL""",
     """CREATE UNIQUE INDEX goncordia_job_key ON goncordia_job (held_key)
