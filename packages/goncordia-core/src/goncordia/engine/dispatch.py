@@ -129,6 +129,9 @@ class Dispatcher:
             error = self._outcomes.why(run, cancelled)
             if run.cause is None:  # the handler's own affair: what it awaited was cancelled
                 finish = self._outcomes.failed(run, error)
+            elif not called and run.cause is not Cause.LOST:
+                # Nothing has run; a requested cancel makes a release end in cancelled.
+                finish = Finish(run.claim, "release")
             else:
                 finish = self._outcomes.interrupted(run, error)
         except Exception as raised:  # noqa: BLE001  # whatever a handler raises ends its attempt
@@ -139,6 +142,8 @@ class Dispatcher:
                 finish = self._outcomes.raised(run, error)
             else:
                 finish = self._outcomes.interrupted(run, error)
+        except GeneratorExit:  # the loop is gone, with this task pending
+            raise
         except BaseException as fatal:
             # SystemExit and KeyboardInterrupt end the loop; the job is retried elsewhere.
             self._ended(run, self._outcomes.failed(run, fatal), fatal)

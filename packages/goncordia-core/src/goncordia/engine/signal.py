@@ -57,7 +57,7 @@ class Signal:
         finally:
             if timer is not None:
                 timer.cancel()
-            if not waiter.done() or not waiter.result():
+            if waiter.cancelled() or not waiter.done() or not waiter.result():
                 self._discard(waiter)
 
     def _discard(self, waiter: asyncio.Future[bool]) -> None:
