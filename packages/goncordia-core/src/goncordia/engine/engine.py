@@ -349,10 +349,11 @@ class Engine:
         self.claims.give_back(run, Finish(run.claim, "release", After(delay)))
 
     def _refuse(self, run: Run, refusal: Exception) -> Finish | None:
-        """A result that cannot be stored becomes a failure that says so; once."""
-        if run.finish is None or run.finish.error is not None or run.worker is None:
+        """What to send in place of a result that the driver refused; once."""
+        if run.refused or run.worker is None:
             return None
-        return self._outcomes.failed(run, refusal)
+        run.refused = True
+        return self._outcomes.refused(run, refusal)
 
     # ---------------------------------------------------------------- hints from outside
 

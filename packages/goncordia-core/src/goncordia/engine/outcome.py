@@ -125,6 +125,17 @@ class Outcomes:
             return Finish(run.claim, "discard", error=self._error(run, error))
         return Finish(run.claim, "retry", After(delay), error=self._error(run, error))
 
+    def refused(self, run: Run, refusal: Exception) -> Finish:
+        """The backend will not store the result: the attempt failed for that.
+
+        If it had failed before, all stays but the error, which was what could not be stored.
+        """
+        finish = run.finish
+        if finish is None or finish.error is None:
+            return self.failed(run, refusal)
+        error = self._error(run, refusal)
+        return Finish(run.claim, finish.to, finish.when, error=error)
+
     def _failed(self, run: Run, error: BaseException, when: When) -> Finish:
         if self.is_last(run.row, run.worker):
             return Finish(run.claim, "discard", error=self._error(run, error))

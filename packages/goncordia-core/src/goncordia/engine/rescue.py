@@ -19,7 +19,7 @@ __all__ = ["Rescuer"]
 
 _logger = logging.getLogger("goncordia.engine")
 
-_BATCH: Final = 100
+_MOST: Final = 100
 
 
 class Rescuer:
@@ -61,13 +61,14 @@ class Rescuer:
         self._rng = rng
         self._interval = interval
         self._observe = observe
+        self._batch = min(_MOST, executor.capabilities.max_batch)
 
     async def run(self) -> None:
         """Look for ever."""
         while True:
             await self._clock.sleep(self._interval * self._rng.uniform(0.75, 1.25))
             try:
-                while await self.rescue() == _BATCH:
+                while await self.rescue() == self._batch:
                     pass
             except Exception as error:  # noqa: BLE001  # the next look will do
                 _logger.debug("a rescue failed: %s: %s", type(error).__name__, error)
@@ -76,7 +77,7 @@ class Rescuer:
         """One look; how many jobs were taken back."""
         if not self._session.is_open:
             return 0
-        rows = await self._calls.once(self._executor.expire(self._session.id, _BATCH))
+        rows = await self._calls.once(self._executor.expire(self._session.id, self._batch))
         if not rows:
             return 0
         finishes = [self._outcomes.rescued(row, self._workers.get(row.kind)) for row in rows]

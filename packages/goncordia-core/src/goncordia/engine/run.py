@@ -48,6 +48,7 @@ class Run(msgspec.Struct, eq=False):
         deadline: when to look at it next, on the monotonic clock; None: never.
         overdue: it was interrupted and reported as going on.
         tx_completed: it was finished inside a transaction of the worker's.
+        refused: the backend refused to store its result once.
         started_at: on the monotonic clock.
         task: runs the handler.
         job: what the handler sees, a ``Job`` of any args.
@@ -64,6 +65,7 @@ class Run(msgspec.Struct, eq=False):
     deadline: float | None = None
     overdue: bool = False
     tx_completed: bool = False
+    refused: bool = False
     started_at: float = 0.0
     task: asyncio.Task[None] | None = None
     job: Any = None
