@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import random
+from collections.abc import Awaitable, Callable, Mapping
 from typing import ClassVar
 
 import pytest
 
 from goncordia.clock import Clock
 from goncordia.memory import MemoryDriver
-from goncordia_conformance import DriverConformance
+from goncordia_conformance import DriverConformance, Lab
+from goncordia_conformance.machine import Arena
+from goncordia_conformance.rules.flat import CostOf
+from goncordia_conformance.rules.machine import StateMachineTests
 from goncordia_conformance.rules.transactions import SyncTransaction, Transaction
 
 EMBEDDED = "the store is in this process: its clock is the client's"
+A_TX = "a MemoryTx is a transaction, from its beginning to its end"
+ONE_PROCESS = "the store is in the memory of one process"
 
 
 class OneStore:
     """Makes drivers on one store: that of a memory driver is the driver object itself."""
 
-    def __init__(self) -> None:
+    def __init__(self, weak: random.Random | None = None) -> None:
         self._drivers: dict[Clock | None, MemoryDriver] = {}
+        self._weak = weak
+
+    def __reduce__(self) -> str:
+        raise TypeError("the jobs are in the memory of one process")
 
     def __call__(self, clock: Clock | None = None) -> MemoryDriver:
-        return self._drivers.setdefault(clock, MemoryDriver(clock))
+        return self._drivers.setdefault(clock, MemoryDriver(clock, weak=self._weak))
 
 
 class TestMemory(DriverConformance):
@@ -37,6 +47,12 @@ class TestMemory(DriverConformance):
         "test_an_older_schema_must_be_migrated": "there is no schema",
         "test_a_schema_that_is_too_new_is_refused": "there is no schema",
         "test_workers_go_on_through_an_upgrade": "there is no schema",
+        "test_in_processes": ONE_PROCESS,
+        "test_ten_processes_migrate_at_once": ONE_PROCESS,
+        "test_killed_workers_lose_nothing": ONE_PROCESS,
+        "test_a_killed_insert_leaves_whole_batches": ONE_PROCESS,
+        "test_what_is_in_no_transaction_is_refused": A_TX,
+        "test_sync_what_is_in_no_transaction_is_refused": A_TX,
         "test_what_was_passed_in_stays_open": "nothing can be passed in",
     }
 
@@ -45,9 +61,45 @@ class TestMemory(DriverConformance):
         return OneStore()
 
     @pytest.fixture
+    def cost_of(self, lab: Lab) -> CostOf:
+        assert isinstance(lab.driver, MemoryDriver)
+        store = lab.driver.store
+
+        async def cost_of(call: Callable[[], Awaitable[object]]) -> int:
+            before = store.touched
+            await call()
+            return store.touched - before
+
+        return cost_of
+
+    @pytest.fixture
     def transaction(self) -> Transaction:
         return MemoryDriver.transaction
 
     @pytest.fixture
     def sync_transaction(self) -> SyncTransaction:
         return MemoryDriver.sync_transaction
+
+
+class SeededArena(Arena):
+    """An arena in which the weak driver's chances are the same in every run."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
+        drivers = OneStore(weak=rng)
+        super().__init__(drivers, MemoryDriver.transaction)
+
+    def begin(self) -> None:
+        self._rng.seed(0)
+
+
+class TestWeakMemory(StateMachineTests):
+    """The model allows all that a weak driver does, such as late finds and short results."""
+
+    @pytest.fixture
+    def make_driver(self) -> OneStore:
+        return OneStore(weak=random.Random(0))
+
+    @pytest.fixture
+    def arena(self) -> Arena:
+        return SeededArena(random.Random(0))

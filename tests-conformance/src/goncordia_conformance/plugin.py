@@ -12,6 +12,9 @@ from goncordia_conformance.marks import MISSING, NOT_APPLICABLE, NOT_PROVED, RUL
 
 __all__: list[str] = []
 
+SHRINKING = 600
+"""Seconds that a test may take with pytest-timeout when it has found a fault and looks for more."""
+
 _PROPERTY = "goncordia_rules"
 _COLUMNS = ("passed", "failed", "not proved", "not applicable", "not claimed")
 
@@ -38,7 +41,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Register the kit's marks."""
     config.addinivalue_line("markers", "rule(*numbers): the contract's rules that a test proves")
+    config.addinivalue_line("markers", "goncordia_slow_to_fail: needs time to explain, by the kit")
     config.addinivalue_line("markers", "goncordia_needs(*conditions): capabilities, by the kit")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Give a failing state machine the time to find its shortest run."""
+    if config.pluginmanager.hasplugin("timeout"):
+        for item in items:
+            if item.get_closest_marker("goncordia_slow_to_fail"):
+                item.add_marker(pytest.mark.timeout(SHRINKING))
 
 
 @pytest.hookimpl(tryfirst=True)

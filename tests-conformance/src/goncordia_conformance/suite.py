@@ -5,17 +5,22 @@ from __future__ import annotations
 from goncordia_conformance.rules.capabilities import CapabilityTests, ExchangeTests
 from goncordia_conformance.rules.changes import ChangeTests
 from goncordia_conformance.rules.claim import ClaimTests
+from goncordia_conformance.rules.concurrency import ConcurrencyTests
+from goncordia_conformance.rules.crash import CrashTests
 from goncordia_conformance.rules.errors import ErrorTests
 from goncordia_conformance.rules.fencing import FencingTests
 from goncordia_conformance.rules.finishing import FinishingTests
+from goncordia_conformance.rules.flat import FlatFetchTests
 from goncordia_conformance.rules.groups import GroupTests
 from goncordia_conformance.rules.listing import ListingTests
+from goncordia_conformance.rules.machine import StateMachineTests
 from goncordia_conformance.rules.migrations import MigrationTests
 from goncordia_conformance.rules.order import OrderTests
 from goncordia_conformance.rules.ownership import OwnershipTests
 from goncordia_conformance.rules.payload import PayloadTests
 from goncordia_conformance.rules.queues import QueueTests
 from goncordia_conformance.rules.records import RecordTests
+from goncordia_conformance.rules.replay import ReplayTests
 from goncordia_conformance.rules.sessions import HeartbeaterTests, SessionTests
 from goncordia_conformance.rules.sync import SyncTests
 from goncordia_conformance.rules.time import SkewTests, TimeTests
@@ -38,6 +43,8 @@ class DriverConformance(
     SkewTests,
     UniquenessTests,
     GroupTests,
+    FlatFetchTests,
+    ReplayTests,
     PayloadTests,
     ErrorTests,
     OwnershipTests,
@@ -51,5 +58,8 @@ class DriverConformance(
     RecordTests,
     ListingTests,
     QueueTests,
+    ConcurrencyTests,
+    CrashTests,
+    StateMachineTests,
 ):
     """What every driver must pass; subclass it with the fixture ``make_driver``."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from math import inf
 from typing import TypeAlias
 
 import pytest
@@ -93,6 +94,14 @@ class CapabilityTests(Conformance, rule=14):
         nothing = QueueFetch("default", 9, kinds={"a": 0, "b": 0})
         assert await session.fetch(9, nothing) == []
         assert await session.fetch(9, QueueFetch("default", 9, kinds={})) == []
+
+    @needs("fetch_kinds")
+    async def test_next_due_is_at_once_when_a_kinds_limit_left_some(self, lab: Lab) -> None:
+        await lab.insert(*(lab.job(kind) for kind in "aab"))
+        session = await lab.session()
+        asked = QueueFetch("default", 9, kinds={"a": 1})
+        assert (await session.ask(9, asked)).next_due_in in {0.0, None}
+        assert (await session.ask(9, asked)).next_due_in in {inf, None}
 
     @needs("fetch_kinds")
     async def test_kinds_are_asked_queue_by_queue(self, lab: Lab) -> None:

@@ -19,8 +19,9 @@ __all__ = ["Busy", "ErrorTests", "Unreachable"]
 Unreachable: TypeAlias = Callable[[], AnyDriver]
 """Makes a driver whose backend cannot be reached."""
 
-Busy: TypeAlias = Callable[[AnyDriver], AbstractAsyncContextManager[None]]
-"""``async with busy(driver):`` the backend refuses the driver's writes, and soon says so."""
+Busy: TypeAlias = Callable[[], AbstractAsyncContextManager[AnyDriver]]
+"""``async with busy() as driver:`` a driver on the store, whose writes the backend refuses within
+the block, without much waiting."""
 
 
 def _is_explained(error: DriverError) -> None:
@@ -56,9 +57,13 @@ class ErrorTests(Conformance, rule=11):
 
     async def test_a_busy_backend(self, lab: Lab, busy: Busy) -> None:
         job = lab.job()
-        async with busy(lab.driver):
-            with pytest.raises(DriverBusyError) as caught:
-                await lab.executor.insert_many([job])
+        async with busy() as driver:
+            try:
+                await driver.ready()
+                with pytest.raises(DriverBusyError) as caught:
+                    await driver.executor().insert_many([job])
+            finally:
+                await driver.aclose()
         _is_explained(caught.value)
         if caught.value.outcome == "not_applied":
             assert await lab.executor.count(ListFilter()) == 0

@@ -1,7 +1,7 @@
 """A whole Goncordia driver over a dict: the ten required methods, and nothing else.
 
-Read it beside "Writing a driver" in the docs. What a database brings along (transactions, indexes,
-constraints) is here one lock, a sort and a dict, so that only the contract is left to see.
+Read it beside "Writing a driver" in the docs. A lock, a sort and a dict stand here for all that a
+database brings along, so that only the contract is left to see.
 """
 
 from __future__ import annotations
@@ -108,9 +108,8 @@ class DictExecutor(gd.BaseExecutor):
         return job.row.id if job and gd.unique_key_held(job.row, self.clock.now()) else None
 
     def _time(self, when: gd.When) -> datetime:
-        if isinstance(when, gd.At):
-            return when.when
-        return self.clock.now() + timedelta(seconds=when.seconds if when else 0)
+        seconds = when.seconds if isinstance(when, gd.After) else 0
+        return when.when if isinstance(when, gd.At) else self.clock.now() + timedelta(0, seconds)
 
     async def fetch(self, request: gd.FetchRequest, /) -> gd.FetchResult:
         jobs: list[JobRow] = []
@@ -124,22 +123,24 @@ class DictExecutor(gd.BaseExecutor):
         most, kinds = min(request.limit, len(out) + queue.limit), Counter(queue.kinds)
         running = Counter(job.row.group for job in jobs if job.row.claim)
         waiting = [job for job in jobs if job.row.state is WAITING and job.row.queue == queue.name]
+        later = [(job.row.run_at - now).total_seconds() for job in waiting if job.row.run_at > now]
+        due_in = min(later, default=inf)
         for job in sorted(waiting, key=lambda job: (-job.row.priority, job.row.run_at, job.row.id)):
             row = job.row
-            left_out = queue.kinds is not None and kinds[row.kind] < 1
             full = row.group and running[row.group] >= row.group_limit
-            if row.run_at > now or left_out or full or row.group in queue.skip_groups:
+            left_out = queue.kinds is not None and not queue.kinds.get(row.kind)
+            if row.run_at > now or full or left_out or row.group in queue.skip_groups:
                 continue
-            if len(out) == most:
-                return 0
+            if len(out) == most or (queue.kinds is not None and not kinds[row.kind]):
+                due_in = 0.0  # there is more, for the next fetch
+                continue
             kinds[row.kind] -= 1
             running[row.group] += 1
             claim = gd.Claim(row.id, request.session, request.fetch_no)
             row = replace(row, state=JobState.RUNNING, attempt=row.attempt + 1, claim=claim)
             job.row = replace(row, worker_id=request.worker_id, claimed_at=now, started=False)
             out.append(job.row)
-        later = [(job.row.run_at - now).total_seconds() for job in waiting if job.row.run_at > now]
-        return min(later, default=inf)
+        return due_in
 
     async def finish_many(self, finishes: Sequence[gd.Finish], /) -> list[gd.Outcome]:
         with self.store.lock:

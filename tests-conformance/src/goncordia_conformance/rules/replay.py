@@ -1,0 +1,425 @@
+"""Rule 9: after an unknown outcome, the same request again tells what the first one did.
+
+Each operation fails once before its effect and once after it, at every call that it makes to the
+backend; then it is repeated, unchanged. What is there in the end must be as if nothing had failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+from uuid import UUID
+
+import pytest
+
+from goncordia.driver import (
+    After,
+    At,
+    BaseExecutor,
+    Beat,
+    Change,
+    ChangeAction,
+    Finish,
+    FinishTo,
+    JobState,
+    ListFilter,
+    Mark,
+    PruneRequest,
+    When,
+)
+from goncordia.errors import DriverUnavailableError
+from goncordia.ids import new_token
+from goncordia_conformance.base import Conformance
+from goncordia_conformance.faults import Faults, FaultyDriver, Side
+from goncordia_conformance.lab import LEASE, Lab, Session, claim_of, failure, ids
+
+__all__ = ["ReplayTests"]
+
+Answer: TypeAlias = Any
+MOST_CALLS = 60
+"""More calls to the backend than any one operation makes here."""
+
+
+@dataclass
+class Trial:
+    """One operation, ready to be done.
+
+    Attributes:
+        act: does it.
+        answers: what it may answer when its effect was there already; what it answers without a
+            fault is always allowed.
+        look: what must be the same in the end, with faults and without.
+    """
+
+    act: Callable[[BaseExecutor], Awaitable[Answer]]
+    answers: list[Answer]
+    look: Callable[[], Awaitable[object]]
+
+
+class Desk:
+    """What prepares trials: the lab, and the faulty driver over it."""
+
+    def __init__(self, lab: Lab) -> None:
+        self.lab = lab
+        self.faults = Faults()
+        self.executor = FaultyDriver(lab.driver, self.faults).executor()
+        self.serial = 0
+
+    async def session(self) -> Session:
+        """An open session of the faulty driver."""
+        return await self.lab.session(executor=self.executor)
+
+    async def view(self, job_id: UUID) -> object:
+        """A job, without what is different in every trial."""
+        (row,) = await self.lab.executor.get_many([job_id])
+        if row is None:
+            return None
+        return (
+            row.state,
+            row.attempt,
+            row.run_at,
+            row.claim is None,
+            row.started,
+            row.cancel_requested,
+            row.finished_at,
+            row.errors,
+            row.checkpoint,
+            row.output,
+            row.max_attempts,
+        )
+
+
+Prepare: TypeAlias = Callable[[Desk], Awaitable[Trial]]
+PREPARE: dict[str, Prepare] = {}
+
+
+def trial(prepare: Prepare) -> Prepare:
+    """Add a trial to the table, under its function's name."""
+    PREPARE[prepare.__name__.strip("_")] = prepare
+    return prepare
+
+
+async def _statuses(answers: Awaitable[list[Any]]) -> list[str]:
+    return [answer.status for answer in await answers]
+
+
+# ---------------------------------------------------------------- insert
+
+
+@trial
+async def _insert(desk: Desk) -> Trial:
+    jobs = [desk.lab.job(priority=n, run_at=After(n)) for n in range(3)]
+    return Trial(
+        lambda executor: _statuses(executor.insert_many(jobs)),
+        [["REPLAYED"] * 3],
+        lambda: desk.view(jobs[2].id),
+    )
+
+
+@trial
+async def _insert_unique(desk: Desk) -> Trial:
+    if not desk.lab.capabilities.unique_jobs:
+        pytest.skip("not claimed: unique_jobs = False")
+    desk.serial += 1
+    job = desk.lab.job(unique_key=desk.serial.to_bytes(32, "big"))
+    return Trial(
+        lambda executor: _statuses(executor.insert_many([job])),
+        [["REPLAYED"]],
+        lambda: desk.view(job.id),
+    )
+
+
+# ---------------------------------------------------------------- finish and mark
+
+
+def _finish_trial(to: FinishTo, when: When, *, cancel: bool, rescue: bool = False) -> Prepare:
+    async def prepare(desk: Desk) -> Trial:
+        row = await desk.lab.running(queue=str(desk.lab.new_id()))
+        if cancel:
+            await desk.lab.change(row.id, "cancel")
+        error = failure(1, await desk.lab.now())
+        finish = Finish(claim_of(row), to, when, error, b"1", b"2", rescue)
+        return Trial(
+            lambda executor: _statuses(executor.finish_many([finish])),
+            [["ALREADY"]],
+            lambda: desk.view(row.id),
+        )
+
+    return prepare
+
+
+ENDS: tuple[FinishTo, ...] = ("complete", "retry", "snooze", "release", "discard", "cancel")
+for _to in ENDS:
+    PREPARE[f"finish_{_to}"] = _finish_trial(_to, None, cancel=False)
+for _to in ENDS[1:4]:
+    PREPARE[f"finish_{_to}_later"] = _finish_trial(_to, After(50), cancel=False)
+PREPARE["finish_with_a_cancel"] = _finish_trial("retry", None, cancel=True)
+PREPARE["finish_by_a_rescuer"] = _finish_trial("release", None, cancel=False, rescue=True)
+
+
+@trial
+async def _exchange_without_a_fetch(desk: Desk) -> Trial:
+    row = await desk.lab.running(queue=str(desk.lab.new_id()))
+    finish = Finish(claim_of(row), "retry", After(50))
+
+    async def act(executor: BaseExecutor) -> Answer:
+        outcomes, result = await executor.exchange([finish], None)
+        return [outcome.status for outcome in outcomes], result
+
+    return Trial(act, [(["ALREADY"], None)], lambda: desk.view(row.id))
+
+
+@trial
+async def _mark(desk: Desk) -> Trial:
+    if not desk.lab.capabilities.marks:
+        pytest.skip("not claimed: marks = False")
+    row = await desk.lab.running(queue=str(desk.lab.new_id()))
+    mark = Mark(claim_of(row), started=True, checkpoint=b"7")
+    return Trial(
+        lambda executor: _statuses(executor.mark_many([mark])), [], lambda: desk.view(row.id)
+    )
+
+
+# ---------------------------------------------------------------- change
+
+
+def _change_trial(action: ChangeAction, before: str, repeated: str) -> Prepare:
+    async def prepare(desk: Desk) -> Trial:
+        lab = desk.lab
+        queue = str(lab.new_id())
+        if before == "waiting":
+            job_id = await lab.add(queue=queue, run_at=After(9))
+        else:
+            job_id = (await lab.running(queue=queue, max_attempts=1)).id
+        if before == "finished":
+            await lab.finish(await lab.row(job_id), "discard", output=b"1")
+        when: When = At(await lab.at(500)) if action == "reschedule" else None
+        change = Change(job_id, action, when)
+        return Trial(
+            lambda executor: _statuses(executor.change_many([change])),
+            [[repeated]],
+            lambda: desk.view(job_id),
+        )
+
+    return prepare
+
+
+PREPARE["cancel_waiting"] = _change_trial("cancel", "waiting", "ALREADY")
+PREPARE["cancel_running"] = _change_trial("cancel", "running", "REQUESTED")
+PREPARE["retry_waiting"] = _change_trial("retry", "waiting", "ALREADY")
+PREPARE["retry_finished"] = _change_trial("retry", "finished", "ALREADY")
+PREPARE["reschedule"] = _change_trial("reschedule", "waiting", "ALREADY")
+PREPARE["delete_waiting"] = _change_trial("delete", "waiting", "GONE")
+PREPARE["delete_finished"] = _change_trial("delete", "finished", "GONE")
+
+
+# ---------------------------------------------------------------- records
+
+
+def _record_trial(value: bytes | None, *, exists: bool) -> Prepare:
+    async def prepare(desk: Desk) -> Trial:
+        desk.serial += 1
+        name, version, token = f"r/{desk.serial}", 0, new_token()
+        executor = desk.lab.executor
+        if exists:
+            version = (await executor.record_put(name, b"old", 0, new_token())).version
+
+        async def act(executor: BaseExecutor) -> Answer:
+            return (await executor.record_put(name, value, version, token)).done
+
+        async def look() -> object:
+            record = await executor.record_get(name)
+            return record and record.value
+
+        return Trial(act, [True], look)
+
+    return prepare
+
+
+PREPARE["record_create"] = _record_trial(b"new", exists=False)
+PREPARE["record_change"] = _record_trial(b"new", exists=True)
+PREPARE["record_delete"] = _record_trial(None, exists=True)
+
+
+# ---------------------------------------------------------------- sessions and queues
+
+
+@trial
+async def _session_open(desk: Desk) -> Trial:
+    session = Session(desk.executor, "exchange", LEASE, "w")
+
+    async def look() -> object:
+        infos = await desk.lab.executor.session_list()
+        count = sum(info.id == session.id for info in infos)
+        return count, (await session.beat()).held
+
+    return Trial(
+        lambda executor: executor.session_open(session.id, session.worker_id, LEASE), [], look
+    )
+
+
+@trial
+async def _session_beat(desk: Desk) -> Trial:
+    session = await desk.session()
+
+    async def look() -> object:
+        return [(await session.beat()).held for _ in range(2)]
+
+    return Trial(lambda executor: executor.session_beat(session.id, LEASE), [Beat(True)], look)
+
+
+@trial
+async def _session_close(desk: Desk) -> Trial:
+    session = await desk.session()
+    rows = [await desk.lab.running(session, queue=str(desk.lab.new_id())) for _ in range(2)]
+
+    async def look() -> object:
+        held = [info.id for info in await desk.lab.executor.session_list()]
+        return [
+            await desk.view(rows[0].id),
+            await desk.view(rows[1].id),
+            session.id in held,
+            (await session.beat()).held,
+        ]
+
+    return Trial(lambda executor: executor.session_close(session.id), [], look)
+
+
+def _queue_trial(*, pause: bool) -> Prepare:
+    async def prepare(desk: Desk) -> Trial:
+        name = str(desk.lab.new_id())
+        if not pause:
+            await desk.lab.executor.queue_pause(name)
+
+        async def act(executor: BaseExecutor) -> Answer:
+            await (executor.queue_pause(name) if pause else executor.queue_resume(name))
+
+        async def look() -> object:
+            states = {q.name: q.paused for q in await desk.lab.executor.queue_list()}
+            return states.get(name, False)
+
+        return Trial(act, [], look)
+
+    return prepare
+
+
+PREPARE["queue_pause"] = _queue_trial(pause=True)
+PREPARE["queue_resume"] = _queue_trial(pause=False)
+
+
+@trial
+async def _prune(desk: Desk) -> Trial:
+    rows = [await desk.lab.finished(queue=str(desk.lab.new_id())) for _ in range(3)]
+    await desk.lab.advance(1)
+    request = PruneRequest(completed=await desk.lab.now())
+
+    async def look() -> object:
+        return await desk.lab.executor.get_many(ids(rows))
+
+    return Trial(lambda executor: executor.prune(request), [0, 1, 2], look)
+
+
+# ---------------------------------------------------------------- looking
+
+
+@trial
+async def _looking(desk: Desk) -> Trial:
+    session = await desk.session()
+    queue = str(desk.lab.new_id())
+    row = await desk.lab.running(session, queue=queue)
+    where = ListFilter(states=frozenset({JobState.RUNNING}))
+
+    async def act(executor: BaseExecutor) -> Answer:
+        page = await executor.list_jobs(where, None, 1)
+        return [
+            await executor.get_many([row.id]),
+            await executor.held(session.id, None, 5),
+            page.jobs,
+            await executor.count(where) > 0,
+            [stats.running for stats in await executor.queue_stats() if stats.name == queue],
+            await executor.record_list("nothing"),
+        ] == [[row], [row], [row], True, [1], []]
+
+    return Trial(act, [True], lambda: desk.view(row.id))
+
+
+class ReplayTests(Conformance, rule=9):
+    """Every request but fetch and exchange may be sent again, unchanged."""
+
+    @pytest.mark.parametrize("side", ["before", "after"])
+    @pytest.mark.parametrize("operation", PREPARE)
+    async def test_repeated(self, lab: Lab, operation: str, side: Side) -> None:
+        desk = Desk(lab)
+        smooth = await PREPARE[operation](desk)
+        expected = await smooth.act(desk.executor)
+        outcome = await smooth.look()
+        for call in range(MOST_CALLS):
+            trial = await PREPARE[operation](desk)
+            desk.faults.plan(call, side)
+            try:
+                await trial.act(desk.executor)
+                break  # it made no more calls than failed before
+            except DriverUnavailableError:
+                answer = await trial.act(desk.executor)
+            failed = f"{side} call {call} ({desk.faults.calls[call]})"
+            assert answer in [expected, *trial.answers], failed
+            if call == 0 and side == "before":
+                assert answer == expected, failed
+            assert await trial.look() == outcome, failed
+        else:
+            raise AssertionError(f"{operation} makes more than {MOST_CALLS} calls")
+        assert call > 0, f"{operation} does not call the backend"
+
+    @pytest.mark.parametrize("side", ["before", "after"])
+    async def test_expire_repeated(self, lab: Lab, side: Side) -> None:
+        desk = Desk(lab)
+        for call in range(MOST_CALLS):
+            silent, alive, asker = [await desk.session() for _ in range(3)]
+            row = await lab.running(silent, queue=str(lab.new_id()))
+            await lab.watch(asker, alive, seconds=LEASE)
+            desk.faults.plan(call, side)
+            try:
+                await asker.expire()
+                await lab.finish(row, "complete")
+                break
+            except DriverUnavailableError:
+                pass
+            # A failed look may start the watch again, but nobody is ended who should not be.
+            found = await lab.watch(asker, alive, seconds=1.5 * LEASE)
+            assert [r.id for r in found] == [row.id]
+            assert (await alive.beat()).held
+            await lab.finish(row, "complete")
+            for session in (alive, asker):
+                await session.close()
+        else:
+            raise AssertionError(f"expire makes more than {MOST_CALLS} calls")
+
+    async def test_a_batch_that_was_lost_in_part(self, lab: Lab) -> None:
+        # As after a crash in the middle of a batch: some are done, others are not.
+        jobs = [lab.job() for _ in range(4)]
+        await lab.executor.insert_many(jobs[1:3])
+        results = await lab.executor.insert_many(jobs)
+        assert [r.status for r in results] == ["INSERTED", "REPLAYED", "REPLAYED", "INSERTED"]
+        rows = await (await lab.session()).fetch()
+        finishes = [Finish(claim_of(row), "retry", After(5)) for row in rows]
+        await lab.executor.finish_many(finishes[1:3])
+        outcomes = await lab.executor.finish_many(finishes)
+        assert [o.status for o in outcomes] == ["DONE", "ALREADY", "ALREADY", "DONE"]
+        assert [row.attempt for row in await lab.rows(*[job.id for job in jobs])] == [1] * 4
+
+    async def test_a_replayed_insert_leaves_the_job_as_it_is(self, lab: Lab) -> None:
+        first = lab.job(args=b"[1]")
+        await lab.insert(first)
+
+        async def replay() -> None:
+            before = await lab.row(first.id)
+            (result,) = await lab.executor.insert_many([first])
+            assert result.status == "REPLAYED"
+            assert await lab.row(first.id) == before
+
+        await replay()
+        (running,) = await (await lab.session()).fetch()
+        await replay()
+        await lab.finish(running, "complete")
+        await replay()

@@ -1,0 +1,150 @@
+"""A worker process of the kit: ``python -m goncordia_conformance.worker``.
+
+It is told on its standard input what to do, writes each step to its output, and stops when its
+input ends. It may be killed at any moment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import importlib.util
+import json
+import os
+import pickle
+import sys
+import threading
+from collections.abc import Awaitable, Callable
+from typing import Any
+from uuid import UUID
+
+from goncordia.driver import AnyDriver, Finish, NewJob
+from goncordia_conformance.lab import Session, claim_of
+
+__all__ = ["ROLES", "main"]
+
+IDLE = 0.02
+"""Seconds between two looks when there was nothing to do."""
+
+
+def say(word: str, *about: Any) -> None:
+    """Write a step, in one piece."""
+    os.write(1, json.dumps([word, *about]).encode() + b"\n")
+
+
+class Stop:
+    """Whether the worker was asked to stop: its input has ended."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        # A daemon, since nothing ends a thread that reads.
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def _listen(self) -> None:
+        while os.read(0, 1024):
+            pass
+        self.asked = True
+
+
+async def claim(driver: AnyDriver, stop: Stop, *, batch: int) -> None:
+    """Claim and complete until there is nothing left."""
+    session = await Session(driver.executor(), "exchange", 60, str(os.getpid())).open()
+    say("ready")
+    finishes: list[Finish] = []
+    while not stop.asked:
+        outcomes, result = await driver.executor().exchange(finishes, session.request(batch))
+        assert {outcome.status for outcome in outcomes} <= {"DONE"}
+        assert result is not None
+        for row in result.jobs:
+            say("claimed", str(row.id))
+        if not result.jobs and not result.more:
+            break
+        finishes = [Finish(claim_of(row), "complete") for row in result.jobs]
+    await session.close()
+
+
+async def work(driver: AnyDriver, stop: Stop, *, lease: float, batch: int) -> None:
+    """Claim and complete until asked to stop, and beat meanwhile; the crash tests kill it."""
+    executor = driver.executor()
+    session = await Session(executor, "exchange", lease, str(os.getpid())).open()
+    say("session", str(session.id))
+
+    async def beat() -> None:
+        while not stop.asked:
+            await asyncio.sleep(lease / 6)
+            if not (await session.beat()).held:
+                say("lost", str(session.id))
+                os._exit(0)
+
+    beating = asyncio.create_task(beat())
+    while not stop.asked:
+        result = await session.ask(batch)
+        for row in result.jobs:
+            say("claimed", str(row.id), str(session.id))
+            await asyncio.sleep(0.001)
+            (outcome,) = await executor.finish_many([Finish(claim_of(row), "complete")])
+            say("finished", str(row.id), outcome.status)
+        if not result.jobs:
+            await asyncio.sleep(IDLE)
+    await beating
+    await session.close()
+
+
+async def insert(driver: AnyDriver, stop: Stop, *, batches: list[list[str]]) -> None:
+    """Insert batch after batch."""
+    for number, ids in enumerate(batches):
+        if stop.asked:
+            return
+        say("inserting", number)
+        jobs = [NewJob(id=UUID(job_id), kind="work", args=b"{}") for job_id in ids]
+        await driver.executor().insert_many(jobs)
+        say("inserted", number)
+
+
+async def migrate(driver: AnyDriver, _: Stop) -> None:
+    """Migrate."""
+    say("migrated", await driver.migrate())
+
+
+ROLES: dict[str, Callable[..., Awaitable[None]]] = {
+    "claim": claim,
+    "work": work,
+    "insert": insert,
+    "migrate": migrate,
+}
+
+
+def _import(name: str, file: str) -> None:
+    """Make a module known under its name, from its file if there is no other way."""
+    try:
+        importlib.import_module(name)
+    except ImportError:
+        spec = importlib.util.spec_from_file_location(name, file)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        spec.loader.exec_module(module)
+
+
+async def _run(told: dict[str, Any]) -> None:
+    driver: AnyDriver = pickle.loads(base64.b64decode(told["make_driver"]))()  # noqa: S301 - ours
+    role = told["role"]
+    if role != "migrate":
+        await driver.ready()
+    await ROLES[role](driver, Stop(), **told["options"])
+    await driver.aclose()
+    say("bye")
+
+
+def main() -> None:
+    """Do as told."""
+    told = json.loads(sys.stdin.buffer.readline())
+    sys.path[:] = told["path"]
+    for name, file in told["modules"].items():
+        _import(name, file)
+    asyncio.run(_run(told))
+
+
+if __name__ == "__main__":
+    main()
