@@ -20,6 +20,7 @@ from goncordia_sql.ops.groups import Groups
 from goncordia_sql.rows import ROW, RowCodec
 from goncordia_sql.statement import Op
 from goncordia_sql.states import Stored
+from goncordia_sql.times import Times
 
 __all__ = ["Fetch"]
 
@@ -61,20 +62,27 @@ class _Walk:
         running: how many jobs of a group run, those taken included.
         more_due: the same request, made again, would claim a job.
         incomplete: it stopped before it had seen all.
+        first_later: seconds until the first job is due that was met too early.
     """
 
-    def __init__(self, now: Any) -> None:
+    def __init__(self, now: Any, times: Times) -> None:
         self.now = now
+        self._times = times
         self.taken: list[_Row] = []
         self.parked: list[Any] = []
         self.running: dict[str, int] = {}
         self.more_due = False
         self.incomplete = False
+        self.first_later = inf
 
     def is_blocked(self, row: _Row) -> bool:
         """Whether the job's group has no room for it."""
         group = row[_GROUP]
         return group is not None and self.running[group] >= row[_LIMIT]
+
+    def meet_later(self, row: _Row) -> None:
+        """Note when the job will be due."""
+        self.first_later = min(self.first_later, self._times.seconds(row[_RUN_AT], self.now))
 
     def take(self, row: _Row) -> None:
         """Claim the job at the end of the walk."""
@@ -139,7 +147,7 @@ class Fetch(Topic):
         queues = [queue for queue in request.queues if queue.name not in found and queue.limit > 0]
         if request.limit <= 0 or not queues:
             return FetchResult(jobs=[], next_due_in=None, paused=paused)
-        walk = _Walk(now)
+        walk = _Walk(now, self.times)
         for queue in queues:
             yield from self._queue(walk, queue, request.limit - len(walk.taken))
             if walk.incomplete or (walk.more_due and len(walk.taken) == request.limit):
@@ -172,7 +180,7 @@ class Fetch(Topic):
             return 0.0
         if walk.incomplete:
             return None
-        first = inf
+        first = walk.first_later
         for queue in queues:
             for (run_at,) in (yield self._next_run_at(queue=queue.name)).rows:
                 first = min(first, self.times.seconds(run_at, walk.now))
@@ -193,7 +201,10 @@ class Fetch(Topic):
         before = len(walk.taken)
         while (row := (yield from self._head(walk, queue, streams, page))) is not None:
             kind = row[_KIND]
-            if row[_RUN_AT] > walk.now or row[_GROUP] in queue.skip_groups:
+            if row[_RUN_AT] > walk.now:  # the clock was put back since it became due
+                walk.meet_later(row)
+                continue
+            if row[_GROUP] in queue.skip_groups:
                 continue
             if kinds is None or kinds.get(kind, 0) > used[kind]:
                 if walk.is_blocked(row):
