@@ -4,13 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from goncordia import Job, Registry
 
-__all__ = ["ARGS", "QUEUE", "Email", "emails", "registry_of"]
+__all__ = [
+    "ARGS",
+    "IDLE_SECONDS",
+    "QUEUE",
+    "SETTLE_SECONDS",
+    "Email",
+    "emails",
+    "registry_of",
+]
 
-QUEUE = "default"
+QUEUE: Final = "default"
+SETTLE_SECONDS: Final = 0.5
+"""How long a worker that was just started is left alone before it is looked at."""
+IDLE_SECONDS: Final = 2.0
+"""How long it is looked at while it has nothing to do."""
 
 
 @dataclass(slots=True)
@@ -23,7 +35,7 @@ class Email:
     n: int
 
 
-ARGS = b'{"to":"user@example.com","subject":"Welcome","n":123456}'
+ARGS: Final = b'{"to":"user@example.com","subject":"Welcome","n":123456}'
 """The JSON of one."""
 
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import time
 from functools import partial
 from typing import Final
 
 from goncordia import Client, WorkerPool
 from goncordia_bench.floor.sqlite import Floor, chunks
 from goncordia_bench.harness.model import Case, Figures, Key, Measure, Setting, Subject
+from goncordia_bench.harness.watch import Stopwatch
 from goncordia_bench.ours.database import migrated, settled
 from goncordia_bench.ours.loop import run
 from goncordia_bench.payload import emails, registry_of
 from goncordia_bench.peers.huey_peer import drained, sqlite_huey
 from goncordia_bench.probes.commits import CommitCounter
-from goncordia_bench.probes.durability import Connections, Synchronous
+from goncordia_bench.probes.durability import LEVELS, Connections, Synchronous
 from goncordia_driver_sqlite import SqliteDriver
 
 __all__ = ["CASE"]
@@ -34,13 +34,13 @@ def _ours(synchronous: Synchronous, setting: Setting) -> Figures:
             settled(path)
             commits = CommitCounter(path)
             before = commits()
-            started = time.perf_counter()
+            watch = Stopwatch()
             async with WorkerPool(driver, registry_of(), concurrency=_CONCURRENCY) as pool:
                 await pool.drain()
-                seconds = time.perf_counter() - started
+                rates = watch.rates(jobs)
                 made = commits() - before
             connections.check(synchronous)
-        return {"jobs/s": jobs / seconds, "commits/job": made / jobs}
+        return {**rates, "commits/job": made / jobs}
 
     jobs = _jobs(setting)
     path = migrated(setting.folder / "jobs.db")
@@ -58,12 +58,12 @@ def _floor(synchronous: Synchronous, setting: Setting) -> Figures:
     settled(path)
     commits = CommitCounter(path)
     before = commits()
-    started = time.perf_counter()
+    watch = Stopwatch()
     done = floor.drain(_BATCH)
-    seconds = time.perf_counter() - started
+    rates = watch.rates(jobs)
     assert done == jobs
     connections.check(synchronous)
-    return {"jobs/s": jobs / seconds, "commits/job": (commits() - before) / jobs}
+    return {**rates, "commits/job": (commits() - before) / jobs}
 
 
 def _huey(synchronous: Synchronous, setting: Setting) -> Figures:
@@ -71,9 +71,40 @@ def _huey(synchronous: Synchronous, setting: Setting) -> Figures:
     path = setting.folder / "huey.db"
     connections = Connections()
     huey = sqlite_huey(path, synchronous)
-    seconds = drained(huey, jobs, workers=1)
+    rates = drained(huey, jobs, workers=1)
     connections.check(synchronous)
-    return {"jobs/s": jobs / seconds}
+    return rates
+
+
+def _measures(level: Synchronous) -> tuple[Measure, ...]:
+    ours, huey, floor = (f"{who}, {level}" for who in ("goncordia", "huey", "floor"))
+    return (
+        Measure(
+            f"drain, {level}, against huey",
+            Key(ours, "jobs/s"),
+            Key(huey, "jobs/s"),
+            unit="jobs/s",
+            at_least=4.0,
+        ),
+        Measure(
+            f"drain, {level}, commits per job",
+            Key(ours, "commits/job"),
+            unit="commits",
+            at_most=0.05,
+        ),
+        Measure(
+            f"drain, {level}, against the floor",
+            Key(ours, "jobs/s"),
+            Key(floor, "jobs/s"),
+            unit="jobs/s",
+        ),
+        Measure(
+            f"drain, {level}, processor time, against huey",
+            Key(ours, "processor µs/job"),
+            Key(huey, "processor µs/job"),
+            unit="µs",
+        ),
+    )
 
 
 CASE: Final = Case(
@@ -89,52 +120,10 @@ deletes a task when it takes it, so that one that was taken by a killed worker i
 is `sqlite3` alone on the same table, {_BATCH} jobs at a time, one transaction with one UPDATE that
 completes and one that claims. Commits are counted by SQLite itself, in its shared memory.
 """,
-    (
-        Subject("goncordia, FULL", partial(_ours, "FULL")),
-        Subject("huey, FULL", partial(_huey, "FULL")),
-        Subject("floor, FULL", partial(_floor, "FULL")),
-        Subject("goncordia, NORMAL", partial(_ours, "NORMAL")),
-        Subject("huey, NORMAL", partial(_huey, "NORMAL")),
-        Subject("floor, NORMAL", partial(_floor, "NORMAL")),
+    tuple(
+        Subject(f"{who}, {level}", partial(run_it, level))
+        for level in LEVELS
+        for who, run_it in (("goncordia", _ours), ("huey", _huey), ("floor", _floor))
     ),
-    (
-        Measure(
-            "drain, FULL, against huey",
-            Key("goncordia, FULL", "jobs/s"),
-            Key("huey, FULL", "jobs/s"),
-            unit="jobs/s",
-            at_least=4.0,
-        ),
-        Measure(
-            "drain, NORMAL, against huey",
-            Key("goncordia, NORMAL", "jobs/s"),
-            Key("huey, NORMAL", "jobs/s"),
-            unit="jobs/s",
-            at_least=4.0,
-        ),
-        Measure(
-            "drain, commits per job, FULL",
-            Key("goncordia, FULL", "commits/job"),
-            unit="commits",
-            at_most=0.05,
-        ),
-        Measure(
-            "drain, commits per job, NORMAL",
-            Key("goncordia, NORMAL", "commits/job"),
-            unit="commits",
-            at_most=0.05,
-        ),
-        Measure(
-            "drain, FULL, against the floor",
-            Key("goncordia, FULL", "jobs/s"),
-            Key("floor, FULL", "jobs/s"),
-            unit="jobs/s",
-        ),
-        Measure(
-            "drain, NORMAL, against the floor",
-            Key("goncordia, NORMAL", "jobs/s"),
-            Key("floor, NORMAL", "jobs/s"),
-            unit="jobs/s",
-        ),
-    ),
+    tuple(measure for level in LEVELS for measure in _measures(level)),
 )

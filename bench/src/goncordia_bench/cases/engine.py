@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import gc
-import time
 from typing import Final
 
 from goncordia import Client, WorkerPool
 from goncordia.memory import MemoryDriver
 from goncordia_bench.floor.loop import bare_loop
 from goncordia_bench.harness.model import Case, Figures, Key, Measure, Setting, Subject
+from goncordia_bench.harness.watch import Stopwatch
 from goncordia_bench.ours.canned import CannedDriver
 from goncordia_bench.ours.loop import run
 from goncordia_bench.payload import emails, registry_of
@@ -24,49 +24,47 @@ def _jobs(setting: Setting) -> int:
     return setting.size(60_000, 3_000)
 
 
-def _rate(jobs: int, seconds: float) -> Figures:
+def _bare(setting: Setting) -> Figures:
+    jobs = _jobs(setting)
+    seconds = run(bare_loop(jobs))
     return {"jobs/s": jobs / seconds, "µs/job": seconds / jobs * 1e6}
 
 
-def _bare(setting: Setting) -> Figures:
-    jobs = _jobs(setting)
-    return _rate(jobs, run(bare_loop(jobs)))
-
-
 def _canned(setting: Setting) -> Figures:
-    async def main() -> float:
+    async def main() -> Figures:
         driver = CannedDriver(jobs)
         async with WorkerPool(driver, registry_of(), concurrency=_CONCURRENCY) as pool:
             # The prepared rows are no work of the engine's: the collector leaves them alone.
             gc.collect()
             gc.freeze()
-            started = time.perf_counter()
+            assert driver.canned.exchanges == 0
+            watch = Stopwatch()
             await pool.drain()
-            seconds = time.perf_counter() - started
+            rates = watch.rates(jobs)
         assert driver.canned.finished == jobs
-        return seconds
+        return rates
 
     jobs = _jobs(setting)
-    return _rate(jobs, run(main()))
+    return run(main())
 
 
 def _memory(setting: Setting) -> Figures:
-    async def main() -> float:
+    async def main() -> Figures:
         driver = MemoryDriver()
         await Client(driver).enqueue_many(emails(jobs), atomic=False)
         gc.collect()
-        started = time.perf_counter()
+        watch = Stopwatch()
         async with WorkerPool(driver, registry_of(), concurrency=_CONCURRENCY) as pool:
             await pool.drain()
-            return time.perf_counter() - started
+            return watch.rates(jobs)
 
     jobs = _jobs(setting)
-    return _rate(jobs, run(main()))
+    return run(main())
 
 
 def _huey(setting: Setting) -> Figures:
     jobs = setting.size(20_000, 1_000)
-    return _rate(jobs, drained(memory_huey(), jobs, workers=1))
+    return drained(memory_huey(), jobs, workers=1)
 
 
 CASE: Final = Case(

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from functools import partial
 from typing import Final
 
 from goncordia import Client, SyncClient
 from goncordia_bench.floor.sqlite import Floor
 from goncordia_bench.harness.model import Case, Figures, Key, Measure, Setting, Subject
+from goncordia_bench.harness.watch import Stopwatch
 from goncordia_bench.ours.database import migrated
 from goncordia_bench.ours.loop import run
 from goncordia_bench.payload import emails
 from goncordia_bench.peers.huey_peer import fill, sqlite_huey
 from goncordia_bench.probes.commits import CommitCounter
-from goncordia_bench.probes.durability import Connections, Synchronous
+from goncordia_bench.probes.durability import LEVELS, Connections, Synchronous
 from goncordia_driver_sqlite import SqliteDriver
 
 __all__ = ["CASE"]
@@ -36,13 +36,13 @@ def _sync(synchronous: Synchronous, setting: Setting) -> Figures:
         client.enqueue(next(emails(1)))
         commits = CommitCounter(path)
         before = commits()
-        started = time.perf_counter()
+        watch = Stopwatch()
         for args in emails(jobs):
             client.enqueue(args)
-        seconds = time.perf_counter() - started
+        rates = watch.rates(jobs)
         made = commits() - before
         connections.check(synchronous)
-    return {"jobs/s": jobs / seconds, "commits/job": made / jobs}
+    return {**rates, "commits/job": made / jobs}
 
 
 def _async(synchronous: Synchronous, producers: int, setting: Setting) -> Figures:
@@ -57,12 +57,12 @@ def _async(synchronous: Synchronous, producers: int, setting: Setting) -> Figure
             await produce(1)
             commits = CommitCounter(path)
             before = commits()
-            started = time.perf_counter()
+            watch = Stopwatch()
             await asyncio.gather(*(produce(jobs // producers) for _ in range(producers)))
-            seconds = time.perf_counter() - started
+            rates = watch.rates(jobs)
             made = commits() - before
             connections.check(synchronous)
-        return {"jobs/s": jobs / seconds, "commits/job": made / jobs}
+        return {**rates, "commits/job": made / jobs}
 
     jobs = _jobs(setting) * (1 if producers == 1 else 4)
     path = migrated(setting.folder / "jobs.db")
@@ -78,12 +78,12 @@ def _floor(synchronous: Synchronous, setting: Setting) -> Figures:
     floor.insert_one_by_one(emails(1))
     commits = CommitCounter(path)
     before = commits()
-    started = time.perf_counter()
+    watch = Stopwatch()
     floor.insert_one_by_one(emails(jobs))
-    seconds = time.perf_counter() - started
+    rates = watch.rates(jobs)
     assert commits() - before == jobs
     connections.check(synchronous)
-    return {"jobs/s": jobs / seconds}
+    return rates
 
 
 def _huey(synchronous: Synchronous, setting: Setting) -> Figures:
@@ -91,11 +91,11 @@ def _huey(synchronous: Synchronous, setting: Setting) -> Figures:
     connections = Connections()
     huey = sqlite_huey(setting.folder / "huey.db", synchronous)
     fill(huey, 1)
-    started = time.perf_counter()
+    watch = Stopwatch()
     fill(huey, jobs)
-    seconds = time.perf_counter() - started
+    rates = watch.rates(jobs)
     connections.check(synchronous)
-    return {"jobs/s": jobs / seconds}
+    return rates
 
 
 def _against(synchronous: Synchronous) -> tuple[Measure, ...]:
@@ -159,6 +159,6 @@ encoded by msgspec, an id counted up; one commit per job, as SQLite itself count
 proves that the args come back equal, and checks the options. huey's table has four columns and one
 index.
 """,
-    (*_subjects("FULL"), *_subjects("NORMAL")),
-    (*_against("FULL"), *_against("NORMAL")),
+    tuple(subject for level in LEVELS for subject in _subjects(level)),
+    tuple(measure for level in LEVELS for measure in _against(level)),
 )

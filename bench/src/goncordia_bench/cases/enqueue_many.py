@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from typing import Final
 
 from goncordia import Client, SyncClient
 from goncordia_bench.floor.sqlite import Floor, chunks
 from goncordia_bench.harness.model import Case, Figures, Key, Measure, Setting, Subject
+from goncordia_bench.harness.watch import Stopwatch
 from goncordia_bench.ours.database import migrated
 from goncordia_bench.ours.loop import run
 from goncordia_bench.payload import emails
@@ -24,22 +24,22 @@ def _jobs(setting: Setting) -> int:
 
 
 def _async(setting: Setting) -> Figures:
-    async def main() -> float:
+    async def main() -> Figures:
         async with SqliteDriver(path) as driver:
             client = Client(driver)
             await client.enqueue(next(emails(1)))
-            started = time.perf_counter()
+            watch = Stopwatch()
             for chunk in given:
                 await client.enqueue_many(chunk)
-            seconds = time.perf_counter() - started
+            rates = watch.rates(jobs)
             connections.check("FULL")
-            return seconds
+            return rates
 
     jobs = _jobs(setting)
     given = list(chunks(emails(jobs), _AT_ONCE))
     path = migrated(setting.folder / "jobs.db")
     connections = Connections()
-    return {"jobs/s": jobs / run(main())}
+    return run(main())
 
 
 def _sync(setting: Setting) -> Figures:
@@ -50,12 +50,12 @@ def _sync(setting: Setting) -> Figures:
     with SqliteDriver(path) as driver:
         client = SyncClient(driver)
         client.enqueue(next(emails(1)))
-        started = time.perf_counter()
+        watch = Stopwatch()
         for chunk in given:
             client.enqueue_many(chunk)
-        seconds = time.perf_counter() - started
+        rates = watch.rates(jobs)
         connections.check("FULL")
-    return {"jobs/s": jobs / seconds}
+    return rates
 
 
 def _floor(setting: Setting) -> Figures:
@@ -65,12 +65,12 @@ def _floor(setting: Setting) -> Figures:
     connections = Connections()
     floor = Floor(path, "FULL")
     floor.insert_one_by_one(emails(1))
-    started = time.perf_counter()
+    watch = Stopwatch()
     for chunk in given:
         floor.insert_together(chunk)
-    seconds = time.perf_counter() - started
+    rates = watch.rates(jobs)
     connections.check("FULL")
-    return {"jobs/s": jobs / seconds}
+    return rates
 
 
 CASE: Final = Case(

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 from goncordia import Client
 from goncordia_bench.harness.model import Case, Figures, Key, Measure, Setting, Subject
@@ -28,9 +28,16 @@ _SHORTEST: Final = 0.03
 _LONGEST: Final = 0.12
 
 
+class _Told(NamedTuple):
+    """What a consumer told: when which job started, and its share of a core while it was idle."""
+
+    starts: dict[int, int]
+    idle: float
+
+
 @contextmanager
-def _consumer(module: str, *words: str) -> Iterator[Callable[[], dict[int, int]]]:
-    """A consumer in a process of its own; gives a function that ends it and tells its starts."""
+def _consumer(module: str, *words: str) -> Iterator[Callable[[], _Told]]:
+    """A consumer in a process of its own; gives a function that ends it and says what it told."""
     command = [sys.executable, "-m", f"goncordia_bench.{module}", *words]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -39,19 +46,26 @@ def _consumer(module: str, *words: str) -> Iterator[Callable[[], dict[int, int]]
             assert process.stdout is not None
             assert process.stdout.readline() == "ready\n"
 
-            def end() -> dict[int, int]:
-                told, _ = process.communicate("end\n", timeout=60)
-                return {int(n): started for n, started in json.loads(told).items()}
+            def end() -> _Told:
+                text, _ = process.communicate("end\n", timeout=60)
+                told = json.loads(text)
+                starts = {int(n): started for n, started in told["starts"].items()}
+                return _Told(starts, told["idle"])
 
             yield end
         finally:
             process.kill()
 
 
-def _figures(sent: Sequence[int], started: dict[int, int]) -> Figures:
-    assert len(started) == len(sent), f"{len(sent)} were sent, {len(started)} started"
-    taken = [(started[n] - at) / 1e6 for n, at in enumerate(sent)]
-    return {"p50 ms": percentile(taken, 0.5), "p99 ms": percentile(taken, 0.99)}
+def _figures(sent: Sequence[int], told: _Told) -> Figures:
+    starts = told.starts
+    assert len(starts) == len(sent), f"{len(sent)} were sent, {len(starts)} started"
+    taken = [(starts[n] - at) / 1e6 for n, at in enumerate(sent)]
+    return {
+        "p50 ms": percentile(taken, 0.5),
+        "p99 ms": percentile(taken, 0.99),
+        "idle %": told.idle * 100,
+    }
 
 
 def _pauses(count: int) -> Iterator[float]:
@@ -104,7 +118,8 @@ One process enqueues a job now and then, {_SHORTEST * 1000:g} to {_LONGEST * 100
 a worker in another, otherwise idle, notes when its handler starts, on the clock that all processes
 share. The time runs from before the call of `enqueue`, so it has the commit in it. huey's consumer
 polls: by default every 0.1 s at first and then less and less often, up to 10 s (jobs that come so
-close keep it near 0.1 s); beside it one told to poll every 5 ms.
+close keep it near 0.1 s); beside it one told to poll every 5 ms. *Idle*: the processor time of a
+worker that has nothing to do, as a share of one core.
 """,
     (
         Subject("goncordia", _ours),
@@ -124,6 +139,7 @@ close keep it near 0.1 s); beside it one told to poll every 5 ms.
             unit="ms",
             at_most=20.0,
         ),
+        Measure("processor time of an idle worker", Key("goncordia", "idle %"), unit="%"),
         Measure("the same, huey's default, p50", Key("huey", "p50 ms"), unit="ms"),
         Measure("the same, huey's default, p99", Key("huey", "p99 ms"), unit="ms"),
         Measure(
@@ -135,6 +151,14 @@ close keep it near 0.1 s); beside it one told to poll every 5 ms.
             "the same, huey polling every 5 ms, p99",
             Key("huey, polling every 5 ms", "p99 ms"),
             unit="ms",
+        ),
+        Measure(
+            "processor time of an idle worker, huey's default", Key("huey", "idle %"), unit="%"
+        ),
+        Measure(
+            "processor time of an idle worker, huey polling every 5 ms",
+            Key("huey, polling every 5 ms", "idle %"),
+            unit="%",
         ),
     ),
 )

@@ -9,12 +9,13 @@ from __future__ import annotations
 import itertools
 import sqlite3
 import threading
-import time
 from pathlib import Path
 from typing import Any, Final
 
 from huey import MemoryHuey, SqliteHuey
 
+from goncordia_bench.harness.model import Figures
+from goncordia_bench.harness.watch import Stopwatch
 from goncordia_bench.payload import emails
 from goncordia_bench.probes.durability import Synchronous
 
@@ -81,8 +82,8 @@ def consumer_of(huey: Any, **options: Any) -> Any:
     return consumer
 
 
-def drained(huey: Any, count: int, *, workers: int) -> float:
-    """Enqueue so many tasks, then work them all; the seconds of the latter."""
+def drained(huey: Any, count: int, *, workers: int) -> Figures:
+    """Enqueue so many tasks, then work them all; the rates of the latter."""
     fill(huey, count)
     ended = threading.Event()
     numbers = itertools.count(1)
@@ -94,9 +95,9 @@ def drained(huey: Any, count: int, *, workers: int) -> float:
 
     task_of(huey, email)
     consumer = consumer_of(huey, workers=workers)
-    started = time.perf_counter()
+    watch = Stopwatch()
     consumer.start()
     assert ended.wait(600), "huey did not work all its tasks"
-    seconds = time.perf_counter() - started
+    rates = watch.rates(count)
     consumer.stop(graceful=True)
-    return seconds
+    return rates

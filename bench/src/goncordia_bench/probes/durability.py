@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeAlias
 
-__all__ = ["Connections", "Synchronous"]
+__all__ = ["LEVELS", "Connections", "Synchronous"]
 
-Synchronous = Literal["FULL", "NORMAL"]
-_LEVELS: Final = {1: "NORMAL", 2: "FULL"}
+Synchronous: TypeAlias = Literal["FULL", "NORMAL"]
+LEVELS: Final[tuple[Synchronous, ...]] = ("FULL", "NORMAL")
+_NUMBERS: Final = {1: "NORMAL", 2: "FULL"}
 
 
 class Connections:
@@ -43,6 +44,6 @@ class Connections:
                 (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
             except sqlite3.ProgrammingError:
                 continue  # it was closed
-            assert (_LEVELS.get(level), mode) == (synchronous, "wal"), (level, mode)
+            assert (_NUMBERS.get(level), mode) == (synchronous, "wal"), (level, mode)
             checked += 1
         assert checked, "there is no open connection to check"
