@@ -250,6 +250,7 @@ class Engine:
         for run in list(self.claims.running):
             self.dispatcher.interrupt(run, Cause.SHUTDOWN)
             self.claims.dropped(run)
+        self._threads.close()
         if self._heart_thread is not None:
             await self._heart_thread.stop()
         await self._marks.stop()
@@ -258,7 +259,6 @@ class Engine:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        self._threads.close()
         if self._listener is not None:
             await self._listener.aclose()
 

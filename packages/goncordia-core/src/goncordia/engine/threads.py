@@ -25,27 +25,29 @@ class Threads:
         self._name = name
         self._work: SimpleQueue[_Work | None] = SimpleQueue()
         self._threads: list[threading.Thread] = []
-        self._busy = 0
+        self._unfinished: set[asyncio.Future[Any]] = set()
 
     def call(self, function: Callable[[], Any]) -> asyncio.Future[Any]:
         """Run the function in a thread; a future of the running loop for what comes of it."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
-        future.add_done_callback(self._done)
-        self._busy += 1
-        if self._busy > len(self._threads):
+        future.add_done_callback(self._unfinished.discard)
+        self._unfinished.add(future)
+        if len(self._unfinished) > len(self._threads):
             self._start_thread()
         self._work.put((function, loop, future))
         return future
 
     def close(self) -> None:
-        """End the threads that have nothing to do, and the others when they are done."""
+        """End the threads that have nothing to do, and the others when they are done.
+
+        Nobody waits for those any more: their futures are cancelled.
+        """
         for _ in self._threads:
             self._work.put(None)
         self._threads.clear()
-
-    def _done(self, _: asyncio.Future[Any]) -> None:
-        self._busy -= 1
+        for future in list(self._unfinished):
+            future.cancel()
 
     def _start_thread(self) -> None:
         thread = threading.Thread(

@@ -7,17 +7,17 @@ import logging
 import random
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from datetime import timedelta
-from typing import Any, Final, Self
+from typing import Any, Self
 
 from goncordia._check import Duration, instance, refuse, seconds
 from goncordia.clock import Clock
-from goncordia.driver import AnyDriver, BaseDriver, JobState, ListFilter
+from goncordia.driver import AnyDriver, BaseDriver
 from goncordia.engine.engine import Engine
 from goncordia.engine.events import Observer
 from goncordia.engine.settings import KindPolicy, QueuePolicy, Settings
 from goncordia.errors import ConfigurationError, DriverError, GoncordiaError
 from goncordia.job import Job
+from goncordia.pool.draining import look_for_jobs
 from goncordia.pool.hooks import PoolHooks
 from goncordia.pool.life import Life
 from goncordia.pool.signals import shutdown_signals
@@ -27,10 +27,6 @@ from goncordia.retry import DEFAULT_RETRY, RetryRule
 __all__ = ["WorkerPool"]
 
 _logger = logging.getLogger("goncordia.pool")
-
-_BUSY: Final = frozenset({JobState.AVAILABLE, JobState.RUNNING})
-_LATER: Final = frozenset({JobState.SCHEDULED, JobState.RETRYABLE})
-_PAGE: Final = 500
 
 
 class WorkerPool:
@@ -266,7 +262,13 @@ class WorkerPool:
             left: float | None = poll
             if not engine.claims:
                 try:
-                    left = await self._left(soon)
+                    left = await look_for_jobs(
+                        self._driver.executor(),
+                        queues=frozenset(self._settings.queues),
+                        kinds=frozenset(self._registry.kinds),
+                        soon=soon,
+                        poll=poll,
+                    )
                 except DriverError as error:
                     _logger.debug("looking for what is left failed: %s", error)
             if left is None:
@@ -275,28 +277,6 @@ class WorkerPool:
                 engine.lanes.look(left if left < poll else 0.0)
             await engine.wait_for_change(min(left, poll))
         raise GoncordiaError("WorkerPool.drain: the pool was stopped before it was done")
-
-    async def _left(self, soon: float) -> float | None:
-        """Seconds after which to look again; None: nothing is left to wait for."""
-        executor = self._driver.executor()
-        queues = frozenset(self._settings.queues)
-        kinds = frozenset(self._registry.kinds)
-        busy = ListFilter(states=_BUSY, queues=queues, kinds=kinds)
-        if (await executor.list_jobs(busy, None, 1)).jobs:
-            return self._settings.poll_interval
-        if not soon:
-            return None
-        later = ListFilter(states=_LATER, queues=queues, kinds=kinds)
-        now = await executor.now()
-        page: bytes | None = None
-        while True:
-            found = await executor.list_jobs(later, page, _PAGE)
-            due = [row.run_at - now for row in found.jobs]
-            if due and (first := min(due)) <= timedelta(seconds=soon):
-                return max(0.0, first.total_seconds())
-            page = found.next
-            if page is None:
-                return None
 
 
 def _checked(driver: object) -> AnyDriver:

@@ -65,12 +65,21 @@ class Rows:
         executor: where to list.
         where: which jobs.
         capped: look at no more than the cap.
+        page: how many to read at first; doubled with every page.
     """
 
-    def __init__(self, executor: BaseExecutor, where: ListFilter, *, capped: bool = True) -> None:
+    def __init__(
+        self,
+        executor: BaseExecutor,
+        where: ListFilter,
+        *,
+        capped: bool = True,
+        page: int = _PAGE,
+    ) -> None:
         self._executor = executor
         self._where = where
         self._left = CAP if capped else math.inf
+        self._size = page
         self._page: bytes | None = None
         self._read: deque[JobRow] = deque()
         self.complete = False
@@ -83,7 +92,8 @@ class Rows:
         while not self._read:
             if self.complete or self._left <= 0:
                 raise StopAsyncIteration
-            size = int(min(_PAGE, self._left))
+            size = int(min(self._size, self._left))
+            self._size = min(self._size * 2, _PAGE)
             got = await self._executor.list_jobs(self._where, self._page, size)
             self._read.extend(row for row in got.jobs if row_matches(row, self._where))
             self._left -= len(got.jobs)
