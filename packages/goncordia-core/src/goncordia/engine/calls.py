@@ -114,13 +114,15 @@ class Calls:
         try:
             return await call
         except asyncio.CancelledError:
-            if expired and task.uncancel() <= cancelling:
+            if expired and task.cancelling() <= cancelling + 1:
                 raise DriverUnavailableError(
                     f"the backend did not answer within {self._bound:g} s"
                 ) from None
             raise
         finally:
             timer.cancel()
+            if expired:
+                task.uncancel()  # also where the driver took no notice of it
 
     async def until_answered(self, make: Callable[[], Awaitable[T]], doing: str) -> T:
         """Repeat a call, unchanged, until it is answered.

@@ -111,12 +111,14 @@ class Dispatcher:
         error: BaseException | None = None
         called = False
         try:
-            if self._clock.monotonic() >= self._session.good_until or (
+            now = self._clock.monotonic()
+            if now >= self._session.good_until or (
                 self._marks is not None and self._outcomes.is_last(run.row, worker)
             ):
                 await self._await_leave(run)
+                now = self._clock.monotonic()
             if run.cause is None and not self.stopping:
-                self._prepare(run, worker)
+                self._prepare(run, worker, now)
                 called = True
                 result = await worker.handler(run.job)
                 output = None if result is None else worker.spec.encode_output(result)
@@ -168,16 +170,16 @@ class Dispatcher:
         while run.cause is None and not self.stopping and not self._session.good():
             await self._good.wait()
 
-    def _prepare(self, run: Run, worker: Worker) -> None:
+    def _prepare(self, run: Run, worker: Worker, now: float) -> None:
         run.job = job = Job(run.row, worker.spec, self._hooks, run)
         current_job_var.set(job)
-        run.started_at = self._clock.monotonic()
+        run.started_at = now
         timeout = run.row.timeout
         if timeout is None:
             timeout = worker.spec.timeout
         if timeout is not None and timeout != NO_TIMEOUT:
             run.timeout = timeout
-            self.deadlines.watch(run, run.started_at + timeout)
+            self.deadlines.watch(run, now + timeout)
         if self._observed:
             self._observe(JobStarted(run.row))
 
@@ -186,6 +188,8 @@ class Dispatcher:
     def _ended(self, run: Run, finish: Finish | None, error: BaseException | None) -> None:
         if run.state is RunState.GONE:
             return  # the pool was stopped without it
+        if run.job is not None:
+            run.seconds = self._clock.monotonic() - run.started_at
         if finish is None or finish.error is None:
             error = None  # it was no failure
         if self._observed:
@@ -206,7 +210,7 @@ class Dispatcher:
 
     def _tell_ended(self, run: Run, finish: Finish | None, error: BaseException | None) -> None:
         if run.job is not None or error is not None:
-            seconds = self._clock.monotonic() - run.started_at if run.job is not None else 0.0
+            seconds = run.seconds if run.job is not None else 0.0
             self._observe(JobFinished(run.row, finish.to if finish else None, seconds, error))
         elif finish is not None:
             self._observe(JobGivenBack(run.row, "shutdown" if self.stopping else "not started"))

@@ -16,6 +16,7 @@ MAX_MESSAGE: Final = 2000
 MAX_TRACEBACK: Final = 8192
 """Bytes of a formatted traceback that are kept: its end."""
 
+_MAX_NAME: Final = 300
 _FRAMES: Final = 20
 
 
@@ -34,9 +35,10 @@ def attempt_error(
 
 
 def _name(cls: type[BaseException]) -> str:
-    return (
+    name = (
         cls.__qualname__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__qualname__}"
     )
+    return _storable(name[:_MAX_NAME])
 
 
 def _text(error: BaseException) -> str:

@@ -31,7 +31,10 @@ _MORE_PAUSE: Final = 0.02
 """Seconds, at most, before looking again where there may be more and this time was nothing."""
 
 _RATE_WINDOW: Final = 0.1
-"""Seconds whose finishes say how many claims may wait for a slot."""
+"""Seconds whose finishes say how many claims may wait for a slot.
+
+Only handlers that were as quick count: a slow one's end does not say that another will end soon.
+"""
 
 
 class Lanes:
@@ -94,7 +97,6 @@ class Lanes:
         self.in_flight: set[tuple[UUID, int]] = set()
         self.busy = 0
         self.stopping = False
-        self.next_due_at = float("inf")
 
     def look(self, in_seconds: float = 0.0) -> None:
         """Fetch again by then: jobs may be due."""
@@ -157,11 +159,11 @@ class Lanes:
         return FetchRequest(self._session.id, number, room, queues, self._session.worker_id)
 
     def _room(self, now: float) -> int:
+        recent = self._recent
+        while recent and recent[0][0] < now - _RATE_WINDOW:
+            self._recent_count -= recent.popleft()[1]
         waiting = self._max_pending
         if waiting is None:
-            recent = self._recent
-            while recent and recent[0][0] < now - _RATE_WINDOW:
-                self._recent_count -= recent.popleft()[1]
             waiting = self._recent_count if self._executor.capabilities.marks else 0
         free = self._concurrency + waiting - self._claims.active - self._reserved
         return min(free, self._max_batch)
@@ -203,7 +205,7 @@ class Lanes:
 
     def _settle(self, runs: Sequence[Run], outcomes: Sequence[Outcome]) -> bool:
         """Note the answers; whether something that may let a job go was freed."""
-        freed = False
+        freed, quick = False, 0
         for run, outcome in zip(runs, outcomes, strict=True):
             if outcome.status == "STALE":
                 _logger.warning(
@@ -212,20 +214,19 @@ class Lanes:
                     run.row.kind,
                 )
             freed = freed or run.row.group is not None
+            quick += run.seconds < _RATE_WINDOW
             # This fetch need not have seen the job that its own exchange put back.
             if (finish := run.finish) is not None and isinstance(finish.when, After):
                 self.look(finish.when.seconds)
         if runs:
             self._claims.answered(*runs)
-            now = self._clock.monotonic()
-            self._recent.append((now, len(runs)))
-            self._recent_count += len(runs)
+        if quick:
+            self._recent.append((self._clock.monotonic(), quick))
+            self._recent_count += quick
         return freed
 
     def _plan(self, request: FetchRequest, result: FetchResult, *, freed: bool) -> None:
         """When to look next."""
-        now = self._clock.monotonic()
-        self.next_due_at = float("inf") if result.next_due_in is None else now + result.next_due_in
         if result.lost:
             return
         if len(result.jobs) >= request.limit or freed:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from enum import IntEnum
+from math import inf
 from typing import Any
 
 import msgspec
@@ -50,6 +51,7 @@ class Run(msgspec.Struct, eq=False):
         tx_completed: it was finished inside a transaction of the worker's.
         refused: the backend refused to store its result once.
         started_at: on the monotonic clock.
+        seconds: how long the handler ran; infinite: it did not end, or never started.
         task: runs the handler.
         job: what the handler sees, a ``Job`` of any args.
         finish: what is to be sent.
@@ -67,6 +69,7 @@ class Run(msgspec.Struct, eq=False):
     tx_completed: bool = False
     refused: bool = False
     started_at: float = 0.0
+    seconds: float = inf
     task: asyncio.Task[None] | None = None
     job: Any = None
     finish: Finish | None = None
