@@ -184,6 +184,13 @@ class _Wired:
         return call
 
 
+def wired(inner: BaseExecutor, wire: Wire, **own: Any) -> BaseExecutor:
+    """The executor at the other end of the wire."""
+    proxy: Any = _Wired(inner, wire, **own)
+    executor: BaseExecutor = proxy
+    return executor
+
+
 class WireDriver(BaseDriver[MemoryTx, MemoryTx]):
     """A driver over a wire, perhaps with fewer capabilities.
 
@@ -204,7 +211,7 @@ class WireDriver(BaseDriver[MemoryTx, MemoryTx]):
         self.wire = Wire()
         self.listeners: list[MemoryListener] = []
         self._wakes = wakes
-        self._executor: Any = _Wired(inner.executor(), self.wire, capabilities=self.capabilities)
+        self._executor = wired(inner.executor(), self.wire, capabilities=self.capabilities)
 
     async def open(self) -> None:
         await self.wire.call("open", self.inner.open, ())
@@ -217,8 +224,7 @@ class WireDriver(BaseDriver[MemoryTx, MemoryTx]):
         return []
 
     def executor(self) -> BaseExecutor:
-        executor: BaseExecutor = self._executor
-        return executor
+        return self._executor
 
     def listener(self) -> MemoryListener | None:
         if not self._wakes:
@@ -230,9 +236,7 @@ class WireDriver(BaseDriver[MemoryTx, MemoryTx]):
         return self.inner.heartbeater()
 
     def unwrap_tx(self, tx: MemoryTx, /) -> TxExecutor:
-        wired: Any = _Wired(self.inner.unwrap_tx(tx), self.wire)
-        executor: TxExecutor = wired
-        return executor
+        return self.inner.unwrap_tx(tx)
 
     def unwrap_sync_tx(self, tx: MemoryTx, /) -> Any:
         return self.inner.unwrap_sync_tx(tx)
