@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import types
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator
@@ -23,6 +22,7 @@ from goncordia._typing import TypeVar
 from goncordia.clock import Clock, SystemClock
 from goncordia.driver.capabilities import Capabilities
 from goncordia.driver.executor import BaseExecutor, SyncExecutor, SyncTxExecutor, TxExecutor
+from goncordia.driver.once import Once
 from goncordia.driver.portal import Portal, PortalExecutor
 from goncordia.driver.results import Beat, Finding, Wake
 from goncordia.errors import UnsupportedError
@@ -102,8 +102,8 @@ class BaseDriver(ABC, Generic[Tx_contra, SyncTx_contra]):
         self.capabilities = capabilities
         self.clock: Clock = SystemClock() if clock is None else clock
         self.clock_given = clock is not None
-        self._ready = False
-        self._opening: asyncio.Lock | None = None
+        self._opened = Once()
+        self._verified = Once()
         self._portal: Portal | None = None
 
     # ---------------------------------------------------------------- to implement
@@ -118,7 +118,8 @@ class BaseDriver(ABC, Generic[Tx_contra, SyncTx_contra]):
 
         An override ends with ``await super().aclose()``.
         """
-        self._ready = False
+        self._verified.undo()
+        self._opened.undo()
 
     @abstractmethod
     async def migrate(self) -> list[str]:
@@ -191,19 +192,13 @@ class BaseDriver(ABC, Generic[Tx_contra, SyncTx_contra]):
 
     async def ready(self) -> None:
         """Open and verify, once."""
-        if self._ready:
-            return
-        if self._opening is None:
-            self._opening = asyncio.Lock()
-        async with self._opening:
-            if not self._ready:
-                await self.open()
-                await self.verify()
-                self._ready = True
+        if not self._verified.done:
+            await self._opened(self.open)
+            await self._verified(self.verify)
 
     async def __aenter__(self) -> Self:
         """Connect now. The schema is verified at the first use: ``migrate`` can come before it."""
-        await self.open()
+        await self._opened(self.open)
         return self
 
     async def __aexit__(self, *exc: object) -> None:
@@ -228,7 +223,7 @@ class BaseDriver(ABC, Generic[Tx_contra, SyncTx_contra]):
 
     def __enter__(self) -> Self:
         """Connect now, for synchronous code."""
-        self._own_portal().call(self.open)
+        self._own_portal().call(self.__aenter__)
         return self
 
     def __exit__(self, *exc: object) -> None:
