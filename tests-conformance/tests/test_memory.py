@@ -3,36 +3,22 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import ClassVar
 
 import pytest
 
-from goncordia.clock import Clock
 from goncordia.memory import MemoryDriver
 from goncordia_conformance import DriverConformance, Lab
 from goncordia_conformance.machine import Arena
 from goncordia_conformance.rules.flat import CostOf
 from goncordia_conformance.rules.machine import StateMachineTests
 from goncordia_conformance.rules.transactions import SyncTransaction, Transaction
+from goncordia_conformance.selftest import MemoryStores, memory_cost
 
 EMBEDDED = "the store is in this process: its clock is the client's"
 A_TX = "a MemoryTx is a transaction, from its beginning to its end"
 ONE_PROCESS = "the store is in the memory of one process"
-
-
-class OneStore:
-    """Makes drivers on one store: that of a memory driver is the driver object itself."""
-
-    def __init__(self, weak: random.Random | None = None) -> None:
-        self._drivers: dict[Clock | None, MemoryDriver] = {}
-        self._weak = weak
-
-    def __reduce__(self) -> str:
-        raise TypeError("the jobs are in the memory of one process")
-
-    def __call__(self, clock: Clock | None = None) -> MemoryDriver:
-        return self._drivers.setdefault(clock, MemoryDriver(clock, weak=self._weak))
 
 
 class TestMemory(DriverConformance):
@@ -57,20 +43,12 @@ class TestMemory(DriverConformance):
     }
 
     @pytest.fixture
-    def make_driver(self) -> OneStore:
-        return OneStore()
+    def make_driver(self) -> MemoryStores:
+        return MemoryStores()
 
     @pytest.fixture
     def cost_of(self, lab: Lab) -> CostOf:
-        assert isinstance(lab.driver, MemoryDriver)
-        store = lab.driver.store
-
-        async def cost_of(call: Callable[[], Awaitable[object]]) -> int:
-            before = store.touched
-            await call()
-            return store.touched - before
-
-        return cost_of
+        return memory_cost(lab)
 
     @pytest.fixture
     def transaction(self) -> Transaction:
@@ -86,7 +64,7 @@ class SeededArena(Arena):
 
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng
-        drivers = OneStore(weak=rng)
+        drivers = MemoryStores(weak=rng)
         super().__init__(drivers, MemoryDriver.transaction)
 
     def begin(self) -> None:
@@ -97,8 +75,8 @@ class TestWeakMemory(StateMachineTests):
     """The model allows all that a weak driver does, such as late finds and short results."""
 
     @pytest.fixture
-    def make_driver(self) -> OneStore:
-        return OneStore(weak=random.Random(0))
+    def make_driver(self) -> MemoryStores:
+        return MemoryStores(weak=random.Random(0))
 
     @pytest.fixture
     def arena(self) -> Arena:

@@ -25,9 +25,11 @@ class Conformance:
     Attributes:
         not_applicable: tests that are switched off for this driver, by name, each with the reason,
             which is shown at the end of every run.
+        counted: whether its tests are counted and listed at the end of a run.
     """
 
     not_applicable: ClassVar[Mapping[str, str]] = {}
+    counted: ClassVar[bool] = True
 
     def __init_subclass__(cls, *, rule: Rule | None = None, **options: Any) -> None:
         """Mark the class's tests.

@@ -57,7 +57,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Note the test's rules on its report, which travels from pytest-xdist's workers, too."""
     rules = [number for mark in item.iter_markers("rule") for number in mark.args]
-    if rules:
+    if rules and getattr(getattr(item, "cls", None), "counted", True):
         item.user_properties.append((_PROPERTY, rules))
 
 
@@ -86,8 +86,12 @@ def pytest_terminal_summary(
 
 def _skips(reporter: pytest.TerminalReporter) -> Iterator[tuple[pytest.TestReport, str]]:
     for report in reporter.stats.get("skipped", []):
-        if isinstance(report, pytest.TestReport) and isinstance(report.longrepr, tuple):
-            yield report, str(report.longrepr[2]).removeprefix("Skipped: ")
+        if not isinstance(report, pytest.TestReport) or not isinstance(report.longrepr, tuple):
+            continue
+        reason = str(report.longrepr[2]).removeprefix("Skipped: ")
+        counted = any(name == _PROPERTY for name, _ in report.user_properties)
+        if counted or reason.startswith(MISSING):
+            yield report, reason
 
 
 def _where(report: pytest.TestReport, kind: str) -> str:

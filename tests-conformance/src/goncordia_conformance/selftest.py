@@ -1,0 +1,141 @@
+"""How the kit is tested itself: by drivers that break one rule, and the test that must notice."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
+from typing import Any, ClassVar, TypeAlias, TypeVar
+
+import pytest
+
+from goncordia.clock import Clock
+from goncordia.driver import FetchRequest, FetchResult, Finish, Outcome
+from goncordia.memory import MemoryDriver, Store
+from goncordia.memory.executor import MemoryExecutor
+from goncordia_conformance.base import Conformance
+from goncordia_conformance.lab import Lab
+from goncordia_conformance.rules import flat
+from goncordia_conformance.rules.flat import CostOf
+from goncordia_conformance.rules.transactions import Transaction
+
+__all__ = ["BrokenFetch", "MemoryStores", "caught_by", "memory_cost"]
+
+Broken: TypeAlias = type[MemoryDriver] | type[MemoryExecutor]
+B = TypeVar("B", bound=Broken)
+
+
+class BrokenFetch(MemoryExecutor):
+    """The memory driver's operations, with one ``fetch`` for both ways to claim."""
+
+    def fetch_from(self, store: Store, request: FetchRequest, now: datetime) -> FetchResult:
+        """What to break."""
+        return store.fetch(request, now)
+
+    async def fetch(self, request: FetchRequest, /) -> FetchResult:
+        """Fetch."""
+        return self._call(lambda store, now: self.fetch_from(store, request, now))
+
+    async def exchange(
+        self, finishes: Sequence[Finish], request: FetchRequest | None, /
+    ) -> tuple[list[Outcome], FetchResult | None]:
+        """Finish, then fetch."""
+        outcomes = await self.finish_many(finishes)
+        return outcomes, None if request is None else await self.fetch(request)
+
+
+class MemoryStores:
+    """A ``make_driver`` for memory: the store of a memory driver is the driver object itself.
+
+    Args:
+        broken: a driver, or an executor for one; with the defaults, a sound one.
+        weak: as for :class:`MemoryDriver`.
+    """
+
+    def __init__(self, broken: Broken = MemoryDriver, weak: Any = None) -> None:
+        self._drivers: dict[Clock | None, MemoryDriver] = {}
+        self._broken = broken
+        self._weak = weak
+
+    def __reduce__(self) -> str:
+        raise TypeError("the jobs are in the memory of one process")
+
+    def __call__(self, clock: Clock | None = None) -> MemoryDriver:
+        """The driver on this clock."""
+        if clock not in self._drivers:
+            self._drivers[clock] = self._make(clock)
+        return self._drivers[clock]
+
+    def _make(self, clock: Clock | None) -> MemoryDriver:
+        if issubclass(self._broken, MemoryDriver):
+            return self._broken(clock, weak=self._weak)
+        driver = MemoryDriver(clock)
+        core = driver._core  # pyright: ignore[reportPrivateUsage] - to put another executor on it
+        executor = self._broken(driver.name, driver.capabilities, core)
+        driver._executor = executor  # pyright: ignore[reportPrivateUsage] - as above
+        return driver
+
+
+class _MustFail:
+    """What makes a test class of the kit expect its failure."""
+
+    counted: ClassVar[bool] = False
+    broken: ClassVar[Broken]
+    cases: ClassVar[frozenset[str]]
+
+    @pytest.fixture(autouse=True)
+    def _must_fail(self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(flat, "MANY", 2000)  # enough to see it
+        if not self.cases or request.node.callspec.id in self.cases:
+            raises = (AssertionError, pytest.fail.Exception)
+            mark = pytest.mark.xfail(strict=True, raises=raises, reason="the driver is broken")
+            request.applymarker(mark)
+
+    @pytest.fixture
+    def make_driver(self) -> MemoryStores:
+        return MemoryStores(self.broken)
+
+    @pytest.fixture
+    def transaction(self) -> Transaction:
+        return MemoryDriver.transaction
+
+    @pytest.fixture
+    def cost_of(self, lab: Lab) -> CostOf:
+        return memory_cost(lab)
+
+
+def memory_cost(lab: Lab) -> CostOf:
+    """Counts the entries that a memory driver's fetches look at."""
+    assert isinstance(lab.driver, MemoryDriver)
+    store = lab.driver.store
+
+    async def cost_of(call: Callable[[], Awaitable[object]]) -> int:
+        before = store.touched
+        await call()
+        return store.touched - before
+
+    return cost_of
+
+
+def caught_by(topic: type[Conformance], test: str, *cases: str) -> Callable[[B], B]:
+    """Make a test class that runs one test of the kit over the broken driver; it must fail.
+
+    Args:
+        topic: the class of the test.
+        test: the test's name.
+        cases: of a parametrized test, the cases that must fail, while all others must pass;
+            without them all must fail.
+    """
+
+    def decorate(broken: B) -> B:
+        others = {name: None for name in dir(topic) if name.startswith("test") and name != test}
+        members = {"broken": broken, "cases": frozenset(cases), "__module__": broken.__module__}
+        name = f"Test{broken.__name__}"
+        setattr(
+            sys.modules[broken.__module__], name, type(name, (_MustFail, topic), others | members)
+        )
+        return broken
+
+    if not hasattr(topic, test):
+        raise AttributeError(f"{topic.__name__} has no test {test!r}")
+    return decorate
