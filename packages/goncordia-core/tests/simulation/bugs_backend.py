@@ -1,0 +1,78 @@
+"""Bugs in the backend: rules of the contract that the engine cannot do without."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from goncordia.driver import Beat, Claim, FetchResult, Finish, Outcome
+from goncordia.memory import store as store_module
+from goncordia.memory.sessions import Session, Sessions
+from goncordia.memory.store import Store
+
+from .planting import bug
+
+__all__: list[str] = []
+
+
+@bug("a finish acts only on its claim", store_module, "is_claim", within=100)
+def claims_do_not_fence(ours: Claim | None, named: Claim) -> bool:
+    return ours is not None
+
+
+_session_beat = Store.session_beat
+
+
+@bug("a beat never revives a session", Store, "session_beat", within=200, records=False)
+def beats_revive(self: Store, session: UUID, lease: float, now: datetime, monotonic: float) -> Beat:
+    if session not in self.sessions.open:
+        self.sessions.open[session] = Session(session, "", lease, now, monotonic)
+    return _session_beat(self, session, lease, now, monotonic)
+
+
+@bug("only who was in contact ends others", Session, "may_expire_others", records=False)
+def anybody_ends_others(self: Session, monotonic: float) -> bool:
+    return self.open
+
+
+_fetch = Store.fetch
+
+
+@bug(
+    "a claim clears the mark",
+    Store,
+    "fetch",
+    within=300,
+    hot_admin=True,
+    focus=("fetch", "exchange"),
+)
+def claims_keep_the_mark(self: Store, *args: Any) -> FetchResult:
+    marked = {job.new.id for job in self.jobs.values() if job.started}
+    result = _fetch(self, *args)
+    for row in result.jobs:
+        if row.id in marked:
+            self.jobs[row.id.int].started = True
+    return result
+
+
+_finish_many = Store.finish_many
+
+
+@bug("a cancel request outlives a retry", Store, "finish_many", within=100)
+def cancel_requests_are_forgotten(
+    self: Store, finishes: Sequence[Finish], now: datetime
+) -> list[Outcome]:
+    for finish in finishes:
+        job = self.jobs.get(finish.claim.job_id.int)
+        if job is not None:
+            job.cancel_requested = False
+    return _finish_many(self, finishes, now)
+
+
+@bug("an ended session is told so", Sessions, "end", records=False)
+def ended_sessions_stay_open(self: Sessions, session: Session) -> None:
+    session.open = False
+    if session.held:
+        self.ended[session.id] = session

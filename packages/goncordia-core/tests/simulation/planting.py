@@ -1,0 +1,63 @@
+"""How a bug is planted: a small change of the real code, for the time of a simulation."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+from unittest import mock
+
+from .options import Options
+
+__all__ = ["BUGS", "Bug", "bug", "planted"]
+
+Replacement = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Bug:
+    """A bug.
+
+    Attributes:
+        rule: the rule that it breaks.
+        owner: whose attribute is replaced.
+        name: the attribute.
+        replacement: by what.
+        within: so many seeds, from 0, of which at least one must notice.
+        options: of those seeds.
+    """
+
+    rule: str
+    owner: object
+    name: str
+    replacement: object
+    within: int = 40
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+BUGS: dict[str, Bug] = {}
+"""All bugs, by name."""
+
+
+def bug(
+    rule: str, owner: object, name: str, *, within: int = 40, **options: Any
+) -> Callable[[Replacement], Replacement]:
+    """Register the decorated function as a bug in the place of that attribute."""
+    if not hasattr(owner, name):
+        raise AttributeError(f"{owner!r} has no {name!r}: the bug would not be planted")
+
+    def register(replacement: Replacement) -> Replacement:
+        BUGS[replacement.__name__] = Bug(rule, owner, name, replacement, within, options)
+        return replacement
+
+    return register
+
+
+@contextlib.contextmanager
+def planted(name: str) -> Iterator[Callable[..., Options]]:
+    """Plant a bug; gives the maker of the options that show it."""
+    found = BUGS[name]
+    create = isinstance(found.replacement, property)  # in the place of what __init__ sets
+    with mock.patch.object(found.owner, found.name, found.replacement, create=create):
+        yield lambda **more: Options(**(found.options | more))

@@ -1,0 +1,38 @@
+"""The seeds of CI: the same two thousand each time, and some that nobody has seen before."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterable
+
+import pytest
+
+from .seed import simulate
+
+FULL = os.environ.get("GONCORDIA_FULL") == "1"
+FIXED = 20_000 if FULL else 2_000
+NEW = 2_000 if FULL else 200
+PART = 100
+
+
+def run(seeds: Iterable[int]) -> None:
+    for seed in seeds:
+        verdict = simulate(seed)
+        if verdict.broken:
+            pytest.fail(
+                f"seed {seed}: {', '.join(verdict.broken)}\n"
+                f"repeat it: python packages/goncordia-core/tests/simulation -v {seed}"
+            )
+
+
+@pytest.mark.parametrize("first", range(0, FIXED, PART))
+def test_fixed_seeds(first: int) -> None:
+    run(range(first, first + PART))
+
+
+@pytest.mark.parametrize("part", range(NEW // PART))
+def test_new_seeds(part: int) -> None:
+    seeds = random.SystemRandom().sample(range(FIXED, 2**40), PART)
+    print(f"new seeds: {seeds}")
+    run(seeds)
