@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Awaitable, Callable
-from typing import Final, TypeVar
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final, TypeVar
 
 from goncordia.clock import Clock
 from goncordia.errors import (
@@ -16,12 +16,20 @@ from goncordia.errors import (
     MigrationRequiredError,
 )
 
-__all__ = ["Backoff", "Calls", "refused"]
+__all__ = ["Backoff", "Calls", "one_each", "refused"]
 
 T = TypeVar("T")
+Answers = TypeVar("Answers", bound=Sequence[Any])
 
 _FIRST_BACKOFF: Final = 0.05
 _LOUD_AFTER: Final = 3
+_PASSING: Final = (
+    DriverUnavailableError,
+    DriverBusyError,
+    MigrationRequiredError,
+    OSError,
+    EOFError,
+)
 
 _logger = logging.getLogger("goncordia.engine")
 
@@ -29,11 +37,25 @@ _logger = logging.getLogger("goncordia.engine")
 def refused(error: Exception) -> bool:
     """Whether the driver understood the request and will not do it, now or later.
 
-    Everything else is worth repeating: the backend may be away, busy, or may have done it.
+    Everything else is worth repeating: the backend may be away, busy, or may have done it. So may
+    it behind an error of the operating system that the driver should have translated.
     """
-    if isinstance(error, (DriverUnavailableError, DriverBusyError, MigrationRequiredError)):
+    if isinstance(error, _PASSING):
         return False
     return not (isinstance(error, DriverError) and error.outcome == "unknown")
+
+
+def one_each(requests: Sequence[object], answers: Answers) -> Answers:
+    """The answers, if there is one to each request.
+
+    Raises:
+        DriverError: there is not; the outcome is unknown.
+    """
+    if len(answers) != len(requests):
+        raise DriverError(
+            f"the driver gave {len(answers)} answers to {len(requests)} requests in one call"
+        )
+    return answers
 
 
 class Backoff:

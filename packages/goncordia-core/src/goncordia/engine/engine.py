@@ -31,6 +31,7 @@ from goncordia.engine.signal import Signal
 from goncordia.engine.threads import Threads
 from goncordia.engine.workers import Worker
 from goncordia.job import JobHooks
+from goncordia.payload.codec import CONTENT_JSON
 from goncordia.registry import WorkerSpec
 
 __all__ = ["Engine"]
@@ -262,6 +263,17 @@ class Engine:
         if self._listener is not None:
             await self._listener.aclose()
 
+    def why_not(self, row: JobRow) -> str | None:
+        """Why the job is left for another pool; None: this one can run it."""
+        worker = self._workers.get(row.kind)
+        if worker is None:
+            return "unknown kind"
+        if row.payload_version > worker.spec.payload_version:
+            return "newer payload version"
+        if row.content != CONTENT_JSON:
+            return f"unknown codec {row.content!r}"
+        return None
+
     async def wait_for_change(self, seconds: float) -> None:
         """Wait until a claim was answered, at most so long."""
         await self._changed.wait(seconds)
@@ -284,7 +296,8 @@ class Engine:
 
     def _start_heart_thread(self) -> bool:
         """Beat from a thread, if the driver can and time is the system's."""
-        if self._driver.clock_given or not self._has_heartbeater():
+        given = self._driver.clock_given or self._clock is not self._driver.clock
+        if given or not self._has_heartbeater():
             return False
         self._heart_thread = HeartThread(
             self._driver.heartbeater,
@@ -328,14 +341,9 @@ class Engine:
     def _take_row(self, row: JobRow) -> None:
         claim = row.claim
         assert claim is not None  # noqa: S101  # a fetched job is claimed
-        worker = self._workers.get(row.kind)
-        run = Run(row, claim, worker)
-        if worker is None:
-            self._give_back(run, "unknown kind", UNKNOWN_KIND_DELAY)
-        elif row.payload_version > worker.spec.payload_version:
-            self._give_back(run, "newer payload version", UNKNOWN_KIND_DELAY)
-        elif row.content != "json":
-            self._give_back(run, f"unknown codec {row.content!r}", UNKNOWN_KIND_DELAY)
+        run = Run(row, claim, self._workers.get(row.kind))
+        if (reason := self.why_not(row)) is not None:
+            self._give_back(run, reason, UNKNOWN_KIND_DELAY)
         elif self._shape.kind_is_full(row.kind):
             self._give_back(run, "kind at its limit", self._settings.poll_interval)
         elif self._stopping:

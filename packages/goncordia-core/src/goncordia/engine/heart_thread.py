@@ -100,9 +100,10 @@ class HeartThread:
             self._wake.clear()
             self._watch_loop()
             if not self._stopping.is_set() and self._clock.monotonic() >= self._due:
-                self._due = self._clock.monotonic() + (
-                    self._interval if self._beat() else self._interval * _RETRY_SHARE
-                )
+                self._due = self._clock.monotonic() + self._interval
+                if not self._beat():
+                    soon = self._clock.monotonic() + self._interval * _RETRY_SHARE
+                    self._due = min(self._due, soon)
         self._drop_heartbeater()
 
     def _beat(self) -> bool:

@@ -15,7 +15,7 @@ from uuid import UUID
 
 from goncordia.clock import Clock
 from goncordia.driver import After, BaseExecutor, FetchRequest, FetchResult, Finish, Outcome
-from goncordia.engine.calls import Backoff, Calls
+from goncordia.engine.calls import Backoff, Calls, one_each
 from goncordia.engine.claims import Claims
 from goncordia.engine.run import Run, RunState
 from goncordia.engine.session import Session
@@ -90,6 +90,7 @@ class Lanes:
         self._refuse = refuse
         self._unknown = unknown
         self._max_batch = executor.capabilities.max_batch
+        self._adapts = max_pending is None and executor.capabilities.marks
         self._look_at = float("-inf")
         self._reserved = 0
         self._recent: deque[tuple[float, int]] = deque()
@@ -162,9 +163,7 @@ class Lanes:
         recent = self._recent
         while recent and recent[0][0] < now - _RATE_WINDOW:
             self._recent_count -= recent.popleft()[1]
-        waiting = self._max_pending
-        if waiting is None:
-            waiting = self._recent_count if self._executor.capabilities.marks else 0
+        waiting = self._recent_count if self._adapts else self._max_pending or 0
         free = self._concurrency + waiting - self._claims.active - self._reserved
         return min(free, self._max_batch)
 
@@ -183,7 +182,7 @@ class Lanes:
         finishes = [run.finish for run in runs if run.finish is not None]
         if request is None:
             outcomes, _ = await self._calls.once(self._executor.exchange(finishes, None))
-            self._settle(runs, outcomes)
+            self._settle(runs, one_each(finishes, outcomes))
             return
         key = (request.session, request.fetch_no)
         self._reserve(request)
@@ -193,7 +192,7 @@ class Lanes:
         finally:
             self.in_flight.discard(key)
             self._reserve(request, -1)
-        freed = self._settle(runs, outcomes)
+        freed = self._settle(runs, one_each(finishes, outcomes))
         if result is None:
             raise DriverError("the driver answered a fetch with nothing")
         self._plan(request, result, freed=freed)
@@ -220,7 +219,7 @@ class Lanes:
                 self.look(finish.when.seconds)
         if runs:
             self._claims.answered(*runs)
-        if quick:
+        if quick and self._adapts:
             self._recent.append((self._clock.monotonic(), quick))
             self._recent_count += quick
         return freed
@@ -245,19 +244,21 @@ class Lanes:
         """Repeat the finishes until they are answered, never the fetch."""
         unsettled = [run for run in runs if run.state is RunState.SENDING]
         if unsettled:
-            await self._send_alone(unsettled, error)
+            await self._send_alone(unsettled)
         if request is not None:
             applied = not (isinstance(error, DriverError) and error.outcome == "not_applied")
             if applied:
                 self._unknown(request.session, request.fetch_no)
             self.look(self._poll_interval)
 
-    async def _send_alone(self, runs: Sequence[Run], error: Exception | None = None) -> None:
+    async def _send_alone(self, runs: Sequence[Run]) -> None:
         finishes = [run.finish for run in runs if run.finish is not None]
+
+        async def send() -> Sequence[Outcome]:
+            return one_each(finishes, await self._executor.finish_many(finishes))
+
         try:
-            outcomes = await self._calls.until_answered(
-                lambda: self._executor.finish_many(finishes), "sending results"
-            )
+            outcomes = await self._calls.until_answered(send, "sending results")
         except Exception as refusal:  # noqa: BLE001  # refused for good: find out which of them
             if len(runs) > 1:
                 middle = len(runs) // 2
@@ -266,7 +267,8 @@ class Lanes:
                 return
             self._give_up(runs[0], refusal)
             return
-        self._settle(runs, outcomes)
+        if self._settle(runs, outcomes):
+            self.look()
 
     def _give_up(self, run: Run, refusal: Exception) -> None:
         _logger.error(

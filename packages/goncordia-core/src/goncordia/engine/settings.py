@@ -8,13 +8,27 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from goncordia._check import Duration, flag, instance, known, mapping, name, names, seconds, whole
+from goncordia._check import (
+    Duration,
+    flag,
+    instance,
+    known,
+    mapping,
+    name,
+    names,
+    refuse,
+    seconds,
+    sequence,
+    whole,
+)
+from goncordia._handlers import is_async
 from goncordia.engine.events import Observer
 from goncordia.errors import ConfigurationError
 from goncordia.ids import new_session_id
 from goncordia.job import Job
 from goncordia.registry import Middleware
 from goncordia.retry import RetryPolicy, RetryRule, as_policy
+from goncordia.workers import checked_middleware
 
 __all__ = ["KindPolicy", "QueuePolicy", "Settings"]
 
@@ -133,9 +147,9 @@ class Settings:
                 _STALL_LEASES * held if stall_limit is None else seconds("stall_limit", stall_limit)
             ),
             interrupt_on_lapse=flag("interrupt_on_lapse", interrupt_on_lapse),
-            middleware=_functions("middleware", middleware),
-            observers=_functions("observer", observer),
-            error_handler=error_handler,
+            middleware=checked_middleware("middleware", middleware),
+            observers=_observers(observer),
+            error_handler=None if error_handler is None else _plain("error_handler", error_handler),
             worker_id=_default_worker_id() if worker_id is None else name("worker_id", worker_id),
             queue_limits=queue_limits,
             kind_limits=kind_limits,
@@ -164,10 +178,20 @@ def _limits(
     return limits
 
 
-def _functions(field: str, given: Any) -> tuple[Any, ...]:
+def _observers(given: object) -> tuple[Observer, ...]:
     """One function, or a sequence of them."""
-    items = () if given is None else (given,) if callable(given) else tuple(given)
-    for index, item in enumerate(items):
-        if not callable(item):
-            raise ConfigurationError(f"{field}[{index}]: {item!r} is not a function")
-    return items
+    if given is None:
+        return ()
+    if callable(given):
+        return (_plain("observer", given),)
+    items = sequence("observer", given, "a function of an event, or a sequence of such")
+    return tuple(_plain(f"observer[{index}]", item) for index, item in enumerate(items))
+
+
+def _plain(field: str, given: object) -> Any:
+    """A function that is called and not awaited."""
+    if not callable(given) or isinstance(given, type):
+        refuse(field, given, "a function")
+    if is_async(given):
+        refuse(field, given, "a plain function; it is called on the event loop and not awaited")
+    return given

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Final
 
-from goncordia.driver import BaseExecutor, JobState, ListFilter
+from goncordia.driver import BaseExecutor, JobRow, JobState, ListFilter
 from goncordia.driver.defaults.listing import Rows
 
 __all__ = ["look_for_jobs"]
 
-_BUSY: Final = frozenset({JobState.AVAILABLE, JobState.RUNNING})
 _LATER: Final = frozenset({JobState.SCHEDULED, JobState.RETRYABLE})
 
 
@@ -19,6 +19,7 @@ async def look_for_jobs(
     *,
     queues: frozenset[str],
     kinds: frozenset[str],
+    can_run: Callable[[JobRow], bool],
     soon: float,
     poll: float,
 ) -> float | None:
@@ -26,21 +27,40 @@ async def look_for_jobs(
 
     Args:
         executor: the driver's.
-        queues: jobs of these queues count.
+        queues: jobs of these queues count; of paused ones only those that run.
         kinds: and of these kinds.
+        can_run: and of those that wait, the ones that the pool would not give back.
         soon: also those that are due within so many seconds.
         poll: when to look again where jobs are due or run.
     """
-    busy = ListFilter(states=_BUSY, queues=queues, kinds=kinds)
-    async for _ in Rows(executor, busy, capped=False, page=1):
+
+    def jobs(states: frozenset[JobState]) -> Rows:
+        where = ListFilter(states=states, queues=queues, kinds=kinds)
+        return Rows(executor, where, capped=False, page=1)
+
+    async for _ in jobs(frozenset({JobState.RUNNING})):
         return poll
-    if not soon:
+    due = frozenset({JobState.AVAILABLE})
+    async for _ in jobs(due | _LATER if soon else due):
+        break
+    else:
         return None
-    later = ListFilter(states=_LATER, queues=queues, kinds=kinds)
+    queues -= {queue.name for queue in await executor.queue_list() if queue.paused}
+    if not queues:
+        return None
+    async for row in jobs(due):
+        if can_run(row):
+            return poll
+    return await _next_due(executor, jobs(_LATER), can_run, soon) if soon else None
+
+
+async def _next_due(
+    executor: BaseExecutor, later: Rows, can_run: Callable[[JobRow], bool], soon: float
+) -> float | None:
     now = await executor.now()
     first: float | None = None
-    async for row in Rows(executor, later, capped=False):
+    async for row in later:
         left = max(0.0, (row.run_at - now) / timedelta(seconds=1))
-        if left <= soon and (first is None or left < first):
+        if left <= soon and (first is None or left < first) and can_run(row):
             first = left
     return first

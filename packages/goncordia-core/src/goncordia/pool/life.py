@@ -76,6 +76,10 @@ class Life:
         if not self._task.cancelled():
             self._task.result()
 
+    async def over(self) -> None:
+        """Wait for the end, whoever brings it about; a lifespan may fail on its own."""
+        await asyncio.wait((self._task,))
+
     async def _give_up(self) -> None:
         self._task.cancel()
         await asyncio.wait((self._task,))

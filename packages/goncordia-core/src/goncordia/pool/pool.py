@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Self
 
@@ -119,9 +119,11 @@ class WorkerPool:
             lanes=lanes,
             kinds=registry.kinds,
         )
-        self._clock = driver.clock if clock is None else clock
-        self._ids_rng = rng
-        self._rng = random.Random() if rng is None else rng
+        self._clock = driver.clock if clock is None else _checked_clock(clock)
+        self._ids_rng = (
+            None if rng is None else instance("rng", rng, random.Random, "a random.Random")
+        )
+        self._rng = self._ids_rng or random.Random()
         self._life: Life | None = None
 
     @property
@@ -216,35 +218,32 @@ class WorkerPool:
     async def run(self) -> None:
         """Work until SIGINT or SIGTERM comes, then shut down; a second signal ends the process.
 
-        Starts the pool if it is not started.
+        Starts the pool if it is not started, and gives up starting when the signal comes first:
+        the backend may be away for long.
+
+        Raises:
+            ConfigurationError: not in the main thread, the only one that signals reach.
+            Exception: what ended the pool before a signal did, such as the lifespan's error.
         """
         with shutdown_signals() as asked:
+            told = asyncio.ensure_future(asked.wait())
             try:
                 if self._life is None:
-                    await self._start_unless(asked)
-                await asked.wait()
+                    await _unless(told, self.start())
+                if self._life is not None:
+                    await _unless(told, self._life.over())
             finally:
+                told.cancel()
                 await self.stop()
-
-    async def _start_unless(self, asked: asyncio.Event) -> None:
-        """Start, and give up starting when the signal comes: the backend may be away for long."""
-        starting = asyncio.ensure_future(self.start())
-        told = asyncio.ensure_future(asked.wait())
-        try:
-            await asyncio.wait((starting, told), return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            told.cancel()
-            if not starting.done():
-                starting.cancel()
-        await asyncio.gather(starting, return_exceptions=asked.is_set())
 
     # ---------------------------------------------------------------- drain
 
     async def drain(self, within: Duration = 0.0) -> None:
         """Wait until the pool's queues hold no job of its kinds that runs or is due.
 
-        Running ones count whoever runs them; the jobs of dead pools are rescued first. The pool
-        must be started, and goes on working afterwards.
+        Running ones count whoever runs them; the jobs of dead pools are rescued first. Jobs that
+        wait in a paused queue, or that the pool leaves for newer code, do not count: waiting would
+        not end. The pool must be started, and goes on working afterwards.
 
         Args:
             within: also wait for jobs that are due within so many seconds.
@@ -266,6 +265,7 @@ class WorkerPool:
                         self._driver.executor(),
                         queues=frozenset(self._settings.queues),
                         kinds=frozenset(self._registry.kinds),
+                        can_run=lambda row: engine.why_not(row) is None,
                         soon=soon,
                         poll=poll,
                     )
@@ -279,8 +279,25 @@ class WorkerPool:
         raise GoncordiaError("WorkerPool.drain: the pool was stopped before it was done")
 
 
+async def _unless(told: asyncio.Future[Any], work: Coroutine[Any, Any, None]) -> None:
+    """Do the work, and give it up when it is told."""
+    doing = asyncio.ensure_future(work)
+    try:
+        await asyncio.wait((doing, told), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        if not doing.done():
+            doing.cancel()
+    await asyncio.gather(doing, return_exceptions=told.done())
+
+
 def _checked(driver: object) -> AnyDriver:
     if not isinstance(driver, BaseDriver):
         refuse("driver", driver, "a driver, such as SqliteDriver('jobs.db')")
     checked: AnyDriver = driver  # pyright: ignore[reportUnknownVariableType]  # isinstance cannot know the transaction types
     return checked
+
+
+def _checked_clock(clock: object) -> Clock:
+    if not isinstance(clock, Clock):
+        refuse("clock", clock, "a Clock")
+    return clock

@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
+import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Final
+
+from goncordia.errors import ConfigurationError
 
 __all__ = ["shutdown_signals"]
 
@@ -18,36 +21,50 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
 @contextmanager
-def shutdown_signals() -> Generator[asyncio.Event]:
-    """An event that SIGINT or SIGTERM sets; the second signal ends the process by its default."""
+def shutdown_signals() -> Generator[asyncio.Event, None, None]:
+    """An event that SIGINT or SIGTERM sets; the second signal ends the process by its default.
+
+    Afterwards the signals are handled as before.
+
+    Raises:
+        ConfigurationError: this is not the main thread.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        raise ConfigurationError(
+            "WorkerPool.run: signals reach only the main thread; elsewhere use start() and stop()"
+        )
     loop = asyncio.get_running_loop()
     asked = asyncio.Event()
 
     def ask(number: signal.Signals) -> None:
-        _logger.info("%s: shutting down; a second signal ends the process at once", number.name)
         _forget(loop)
         for each in _SIGNALS:
             signal.signal(each, signal.SIG_DFL)
+        _logger.info("%s: shutting down; a second signal ends the process at once", number.name)
         asked.set()
 
-    def from_thread(number: int, _frame: FrameType | None) -> None:
+    def from_python(number: int, _frame: FrameType | None) -> None:
         loop.call_soon_threadsafe(ask, signal.Signals(number))
 
+    before = {number: signal.getsignal(number) for number in _SIGNALS}
     for number in _SIGNALS:
         try:
             loop.add_signal_handler(number, ask, number)
         except NotImplementedError:  # Windows
-            signal.signal(number, from_thread)
+            signal.signal(number, from_python)
     try:
         yield asked
     finally:
         _forget(loop)
+        for number, handler in before.items():
+            if handler is not None:  # None: it was installed outside of Python
+                signal.signal(number, handler)
 
 
 def _forget(loop: asyncio.AbstractEventLoop) -> None:
-    """Handle the signals no longer."""
+    """Let the loop handle the signals no longer."""
     for number in _SIGNALS:
         try:
             loop.remove_signal_handler(number)
-        except NotImplementedError:
+        except NotImplementedError:  # Windows
             signal.signal(number, signal.SIG_DFL)
