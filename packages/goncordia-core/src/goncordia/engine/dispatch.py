@@ -9,6 +9,8 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any, Final
 
+import msgspec
+
 from goncordia.clock import Clock
 from goncordia.driver import NO_TIMEOUT, Claim, Finish, Mark
 from goncordia.engine.claims import Claims
@@ -192,6 +194,8 @@ class Dispatcher:
             run.seconds = self._clock.monotonic() - run.started_at
         if finish is None or finish.error is None:
             error = None  # it was no failure
+        if run.checkpoint is not None:
+            finish = self._with_checkpoint(run, finish)
         if self._observed:
             self._tell_ended(run, finish, error)
         if error is not None and run.job is not None:
@@ -207,6 +211,12 @@ class Dispatcher:
         run.job = run.task = None
         if self._claims.pending:
             self.start_pending()
+
+    def _with_checkpoint(self, run: Run, finish: Finish | None) -> Finish | None:
+        """A lost copy of an older mark may have come last: the finish puts that right."""
+        assert self._marks is not None  # noqa: S101  # there is a checkpoint
+        self._marks.repeated.discard(run.claim)
+        return finish and msgspec.structs.replace(finish, checkpoint=run.checkpoint)
 
     def _tell_ended(self, run: Run, finish: Finish | None, error: BaseException | None) -> None:
         if run.job is not None or error is not None:
@@ -297,3 +307,5 @@ class Dispatcher:
         outcome = await self._marks.put(Mark(run.claim, checkpoint=value))
         if outcome.status != "DONE":
             raise StaleClaimError(f"job {run.row.id}: this run does not hold it any more")
+        if run.claim in self._marks.repeated:
+            run.checkpoint = value

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Awaitable
 
-from goncordia.driver import BaseExecutor, Mark, Outcome
+from goncordia.driver import BaseExecutor, Claim, Mark, Outcome
 from goncordia.engine.calls import Calls
 
 __all__ = ["Marks"]
@@ -24,6 +25,8 @@ class Marks:
         self._calls = calls
         self._waiting: deque[tuple[Mark, asyncio.Future[Outcome]]] = deque()
         self._sender: asyncio.Task[None] | None = None
+        # Of these a copy of an older checkpoint may still be under way.
+        self.repeated: set[Claim] = set()
 
     async def put(self, mark: Mark) -> Outcome:
         """Send a mark, and wait for the answer for as long as it takes.
@@ -53,10 +56,15 @@ class Marks:
         marks = [mark for mark, _ in batch]
         if not marks:
             return
+        tries = 0
+
+        def send() -> Awaitable[list[Outcome]]:
+            nonlocal tries
+            tries += 1
+            return self._executor.mark_many(marks)
+
         try:
-            outcomes = await self._calls.until_answered(
-                lambda: self._executor.mark_many(marks), "marking claims"
-            )
+            outcomes = await self._calls.until_answered(send, "marking claims")
         except Exception as error:  # noqa: BLE001  # refused: it is one of them, or this one
             if len(batch) == 1:
                 _settle(batch[0][1], error)
@@ -64,6 +72,8 @@ class Marks:
             for item in batch:
                 await self._send_batch([item])
             return
+        if tries > 1:
+            self.repeated.update(mark.claim for mark in marks if mark.checkpoint is not None)
         for (_, answer), outcome in zip(batch, outcomes, strict=True):
             _settle(answer, outcome)
 

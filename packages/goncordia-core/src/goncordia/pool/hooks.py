@@ -76,7 +76,7 @@ class PoolHooks:
 def _completed(run: Run, output: bytes | None) -> Finish:
     # Even a call that fails may have taken effect: from here on the engine asks and does not tell.
     run.tx_completed = True
-    return Finish(run.claim, "complete", output=output)
+    return Finish(run.claim, "complete", output=output, checkpoint=run.checkpoint)
 
 
 def _check(run: Run, outcome: Outcome) -> None:
