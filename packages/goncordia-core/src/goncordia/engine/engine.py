@@ -148,6 +148,7 @@ class Engine:
             refuse=self._refuse,
             unknown=self._reconciler.look,
         )
+        self._confirmer.on_freed = self.lanes.look
         self.rescuer = Rescuer(
             executor,
             calls,
