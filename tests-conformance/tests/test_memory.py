@@ -36,6 +36,7 @@ class TestMemory(DriverConformance):
         "test_in_processes": ONE_PROCESS,
         "test_ten_processes_migrate_at_once": ONE_PROCESS,
         "test_killed_workers_lose_nothing": ONE_PROCESS,
+        "test_killed_pools_lose_nothing": ONE_PROCESS,
         "test_a_killed_insert_leaves_whole_batches": ONE_PROCESS,
         "test_what_is_in_no_transaction_is_refused": A_TX,
         "test_sync_what_is_in_no_transaction_is_refused": A_TX,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Awaitable, Callable
 from typing import Any, ClassVar, Final, Literal, TypeAlias
 
@@ -21,11 +22,20 @@ OPERATIONS: Final = tuple(
 
 
 class Faults:
-    """Decides which call fails."""
+    """Decides which call fails: one that is planned, or some by chance.
 
-    def __init__(self) -> None:
+    Args:
+        rng: the chance; without it only planned calls fail.
+        rate: how many of the calls fail, from 0 to 1.
+    """
+
+    def __init__(self, rng: random.Random | None = None, rate: float = 0.0) -> None:
         self.calls: list[str] = []
-        """The operations that were called, by name."""
+        """The operations that were called since the plan was made, by name."""
+        self.failed = 0
+        """How many calls have failed."""
+        self._rng = rng
+        self._rate = rate
         self._at: int | None = None
         self._side: Side = "before"
 
@@ -37,14 +47,23 @@ class Faults:
 
     async def around(self, name: str, operation: Callable[[], Awaitable[Any]]) -> Any:
         """Do the operation, or fail."""
-        fails = len(self.calls) == self._at
+        side = self._next()
         self.calls.append(name)
-        if fails:
+        if side is None:
+            return await operation()
+        if side == "after":
+            await operation()
+        self.failed += 1
+        raise DriverUnavailableError(f"{name}: the connection was lost", outcome="unknown")
+
+    def _next(self) -> Side | None:
+        """On which side of its effect the next call fails, if it does."""
+        if len(self.calls) == self._at:
             self._at = None
-            if self._side == "after":
-                await operation()
-            raise DriverUnavailableError(f"{name}: the connection was lost", outcome="unknown")
-        return await operation()
+            return self._side
+        if self._rng is not None and self._rng.random() < self._rate:
+            return self._rng.choice(("before", "after"))
+        return None
 
 
 def _faulty_executor(inner: BaseExecutor, faults: Faults) -> BaseExecutor:

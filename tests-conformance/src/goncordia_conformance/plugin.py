@@ -68,10 +68,9 @@ def pytest_terminal_summary(
     for kind, title in (
         (NOT_PROVED, "not proved"),
         (NOT_APPLICABLE, "switched off, with the reason"),
-        (MISSING, "missing backends"),
     ):
         lines = Counter(
-            f"{_where(report, kind)}{reason.removeprefix(kind)}"
+            f"{_where(report)}{reason.removeprefix(kind)}"
             for report, reason in _skips(terminalreporter)
             if reason.startswith(kind)
         )
@@ -79,6 +78,10 @@ def pytest_terminal_summary(
             terminalreporter.section(f"goncordia: {title}")
             for line, tests in sorted(lines.items()):
                 terminalreporter.line(line if tests == 1 else f"{line} ({tests} tests)")
+    if missing := Counter(_missing(terminalreporter)):
+        terminalreporter.section("goncordia: missing backends")
+        for line, tests in sorted(missing.items()):
+            terminalreporter.line(f"{line} ({tests} tests)")
     if config.getoption("--goncordia-rules"):
         terminalreporter.section("goncordia: tests per rule")
         _rule_table(terminalreporter)
@@ -88,16 +91,24 @@ def _skips(reporter: pytest.TerminalReporter) -> Iterator[tuple[pytest.TestRepor
     for report in reporter.stats.get("skipped", []):
         if not isinstance(report, pytest.TestReport) or not isinstance(report.longrepr, tuple):
             continue
-        reason = str(report.longrepr[2]).removeprefix("Skipped: ")
-        counted = any(name == _PROPERTY for name, _ in report.user_properties)
-        if counted or reason.startswith(MISSING):
-            yield report, reason
+        if any(name == _PROPERTY for name, _ in report.user_properties):
+            yield report, str(report.longrepr[2]).removeprefix("Skipped: ")
 
 
-def _where(report: pytest.TestReport, kind: str) -> str:
-    """The test class; for a missing backend, nothing."""
-    parts = report.nodeid.split("::")
-    return "" if kind == MISSING or len(parts) < 3 else parts[1]
+def _where(report: pytest.TestReport) -> str:
+    """The test class."""
+    return report.nodeid.split("::")[1]
+
+
+def _missing(reporter: pytest.TerminalReporter) -> Iterator[str]:
+    """For each test without its backend, what was missing; also where that was a failure."""
+    for outcome in ("skipped", "error", "failed"):
+        for report in reporter.stats.get(outcome, []):
+            if isinstance(report, pytest.TestReport):
+                _, found, what = report.longreprtext.partition(f"{MISSING}: ")
+                if found:
+                    # The text of a skip is that of a tuple, which ends by a quote and a bracket.
+                    yield what.splitlines()[0].rstrip("')\"")
 
 
 def _rule_table(reporter: pytest.TerminalReporter) -> None:

@@ -18,6 +18,7 @@ from goncordia_conformance.rules.migrations import MigrationTests
 from goncordia_conformance.rules.order import OrderTests
 from goncordia_conformance.rules.ownership import OwnershipTests
 from goncordia_conformance.rules.payload import PayloadTests
+from goncordia_conformance.rules.pool import PoolTests
 from goncordia_conformance.rules.queues import QueueTests
 from goncordia_conformance.rules.records import RecordTests
 from goncordia_conformance.rules.replay import ReplayTests
@@ -61,5 +62,6 @@ class DriverConformance(
     ConcurrencyTests,
     CrashTests,
     StateMachineTests,
+    PoolTests,
 ):
     """What every driver must pass; subclass it with the fixture ``make_driver``."""

@@ -18,8 +18,11 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 from uuid import UUID
 
+from goncordia import Job
 from goncordia.driver import AnyDriver, Finish, NewJob
 from goncordia_conformance.lab import Session, claim_of
+from goncordia_conformance.workload import Work
+from goncordia_conformance.workload import pool as make_pool
 
 __all__ = ["ROLES", "main"]
 
@@ -90,6 +93,20 @@ async def work(driver: AnyDriver, stop: Stop, *, lease: float, batch: int) -> No
     await session.close()
 
 
+async def pool(driver: AnyDriver, stop: Stop, *, lease: float) -> None:
+    """Run a worker pool."""
+
+    async def handle(job: Job[Work]) -> None:
+        say("run", str(job.id))
+        await asyncio.sleep(0.003)
+        say("ran", str(job.id))
+
+    async with make_pool(driver, handle, lease=lease):
+        say("ready")
+        while not stop.asked:  # noqa: ASYNC110 - it is a thread that hears of it
+            await asyncio.sleep(IDLE)
+
+
 async def insert(driver: AnyDriver, stop: Stop, *, batches: list[list[str]]) -> None:
     """Insert batch after batch."""
     for number, ids in enumerate(batches):
@@ -109,6 +126,7 @@ async def migrate(driver: AnyDriver, _: Stop) -> None:
 ROLES: dict[str, Callable[..., Awaitable[None]]] = {
     "claim": claim,
     "work": work,
+    "pool": pool,
     "insert": insert,
     "migrate": migrate,
 }
