@@ -220,3 +220,11 @@ async def test_what_a_plain_driver_does_not_have() -> None:
         assert (caught.value.driver, caught.value.capability) == ("ten", capability)
     with pytest.raises(UnsupportedError):
         TenDriver.from_url("ten://")
+
+
+async def test_closing_the_driver_ends_the_thread_too() -> None:
+    driver = TenDriver()
+    await asyncio.to_thread(driver.migrate_sync)
+    assert any(thread.name == "goncordia-portal" for thread in threading.enumerate())
+    await driver.aclose()
+    assert not any(thread.name == "goncordia-portal" for thread in threading.enumerate())

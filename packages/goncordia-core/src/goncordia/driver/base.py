@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import types
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator
@@ -118,6 +119,10 @@ class BaseDriver(ABC, Generic[Tx_contra, SyncTx_contra]):
 
         An override ends with ``await super().aclose()``.
         """
+        portal = self._portal
+        if portal is not None and not portal.is_here():
+            self._portal = None
+            await asyncio.to_thread(portal.stop)
         self._verified.undo()
         self._opened.undo()
 

@@ -47,6 +47,10 @@ class Portal:
             future.cancel()
             raise
 
+    def is_here(self) -> bool:
+        """Whether the caller runs on the portal's own loop."""
+        return threading.current_thread() is self._thread
+
     def stop(self) -> None:
         """Cancel what still runs, end the loop and its thread; a later call starts new ones."""
         with self._lock:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["RecordSessions"]
 
 _PREFIX: Final = "session/"
+_PAGE: Final = 500
 _RUNNING: Final = frozenset({JobState.RUNNING})
 
 
@@ -85,6 +86,7 @@ class RecordSessions:
         self._own: dict[UUID, _Own] = {}
         self._watched: dict[UUID, _Watched] = {}
         self._looked_at = -math.inf
+        self._page: bytes | None = None
 
     async def open(self, session: UUID, worker_id: str, lease: float) -> None:
         """Put the record; one that is there already stays as it is."""
@@ -108,7 +110,7 @@ class RecordSessions:
                 if await self._renew(own, session, lease):
                     break
                 # It was ended, or another executor of this process has beaten it: look.
-                del self._own[session]
+                self._own.pop(session, None)
             rows = await self._executor.held(session, None, listing.CAP)
             return Beat(
                 held=True,
@@ -206,6 +208,7 @@ class RecordSessions:
         """Watch the open sessions and end the silent ones; all that are ended now."""
         now = self._clock.monotonic()
         self._watched = {key: seen for key, seen in self._watched.items() if key in sessions}
+        self._own = {key: own for key, own in self._own.items() if key in sessions}
         own = sessions[asker]
         lease = _decode(own.value).lease
         if self._silent_for(asker, own, now) > lease / 2 or now - self._looked_at > lease / 2:
@@ -221,10 +224,15 @@ class RecordSessions:
         return ended
 
     async def _orphans(self, known: set[UUID], room: int) -> list[JobRow]:
-        """Jobs that a late fetch claimed for a session whose record is gone already."""
+        """Jobs that a late fetch claimed for a session whose record is gone already.
+
+        One page of the running jobs a call, and the next page the next time: a longer look would
+        come between the looks at the sessions.
+        """
+        page = await self._executor.list_jobs(ListFilter(states=_RUNNING), self._page, _PAGE)
         rows: list[JobRow] = []
         alive = set(known)
-        async for row in listing.Rows(self._executor, ListFilter(states=_RUNNING)):
+        for row in page.jobs:
             if row.claim is None or row.claim.session in alive:
                 continue
             if await self.is_open(row.claim.session):  # opened since the records were read
@@ -232,7 +240,8 @@ class RecordSessions:
             else:
                 rows.append(row)
                 if len(rows) == room:
-                    break
+                    return rows  # and from the same page again
+        self._page = page.next
         return rows
 
     def _silent_for(self, session: UUID, record: Record, now: float) -> float:
