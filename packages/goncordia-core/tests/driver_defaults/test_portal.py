@@ -188,7 +188,6 @@ def test_with_opens_and_closes() -> None:
     assert driver.log == [
         "open",
         "migrate in goncordia-portal",
-        "open",
         "verify",
         "aclose",
         "aclose",
