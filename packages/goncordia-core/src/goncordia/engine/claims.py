@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
+from typing import TypeAlias
+from uuid import UUID
 
 from goncordia.driver import Claim, Finish
 from goncordia.engine.run import Run, RunState
 from goncordia.engine.signal import Signal
 
-__all__ = ["Claims"]
+__all__ = ["ClaimKey", "Claims", "claim_key"]
+
+ClaimKey: TypeAlias = tuple[UUID, UUID, int]
+
+
+def claim_key(claim: Claim) -> ClaimKey:
+    """What makes a claim the one that it is; its ``ref`` is the driver's affair."""
+    return claim.job_id, claim.session, claim.fetch_no
 
 
 class Claims:
@@ -22,7 +31,7 @@ class Claims:
 
     Args:
         ready: set whenever the outbox got something, or room was freed.
-        changed: set whenever a run is gone, for those who wait for the end.
+        changed: set whenever a run is gone, and when nothing runs any more.
         count_parts: whether to count by queue and kind.
     """
 
@@ -46,11 +55,12 @@ class Claims:
 
     def get(self, claim: Claim) -> Run | None:
         """The run of this claim, if the pool has it; a search, for what is rare."""
-        return next((run for run in self._runs if run.claim == claim), None)
+        key = claim_key(claim)
+        return next((run for run in self._runs if claim_key(run.claim) == key), None)
 
-    def known(self) -> set[Claim]:
+    def known(self) -> set[ClaimKey]:
         """The claims that the pool has now."""
-        return {run.claim for run in self._runs}
+        return {claim_key(run.claim) for run in self._runs}
 
     @property
     def unsent(self) -> int:
@@ -89,6 +99,8 @@ class Claims:
         run.state = RunState.FINISHED
         self._outbox.append(run)
         self._ready.set()
+        if not self.running:
+            self._changed.set_all()
 
     def confirming(self, run: Run) -> None:
         """The handler is over, and its result is sent on a way of its own."""
@@ -96,6 +108,8 @@ class Claims:
         self._free(run)
         run.state = RunState.SENDING
         self._ready.set()
+        if not self.running:
+            self._changed.set_all()
 
     def dropped(self, run: Run) -> None:
         """The claim is no longer ours: nothing is sent for it."""

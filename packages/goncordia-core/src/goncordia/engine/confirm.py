@@ -50,8 +50,9 @@ class Confirmer:
         self._outcomes = outcomes
         self._ready = ready
         self._tasks: set[asyncio.Task[None]] = set()
-        # The engine sets this: who is told of a failed attempt.
+        # The engine sets these: who is told of a failed attempt, and of a group that was freed.
         self.on_error: Callable[[Any, BaseException], None] = lambda _job, _error: None
+        self.on_freed: Callable[[], None] = lambda: None
 
     def confirm(self, run: Run, finish: Finish) -> None:
         """Find out, in a task of its own; send this if the transaction did not commit."""
@@ -92,3 +93,5 @@ class Confirmer:
                     self.on_error(job, error)
         self._claims.answered(run)
         self._ready.set()
+        if run.row.group is not None:
+            self.on_freed()

@@ -78,6 +78,9 @@ class Dispatcher:
         self._context = contextvars.copy_context()
         self.deadlines = Deadlines(claims, clock, self._due)
         self.stopping = False
+        self._starting = False
+        # The engine sets this: whether the loop ends, and with it every task.
+        self.loop_ends: Callable[[], bool] = lambda: False
 
     @classmethod
     def run_code(cls) -> CodeType:
@@ -90,14 +93,20 @@ class Dispatcher:
         """Start what waits, as far as there are slots."""
         claims = self._claims
         pending, running = claims.pending, claims.running
-        if self.stopping or not pending:
+        if self.stopping or self._starting or not pending:
             return
+        self._starting = True  # an eager task may be over before it is made, and come here again
         create_task = asyncio.get_running_loop().create_task
-        while pending and len(running) < self._concurrency:
-            run = pending.popleft()
-            claims.started(run)
-            # Not the context of here: this may be the end of another job's run.
-            run.task = create_task(self._run(run), context=self._context.copy())
+        try:
+            while pending and len(running) < self._concurrency:
+                run = pending.popleft()
+                claims.started(run)
+                # Not the context of here: this may be the end of another job's run.
+                task = create_task(self._run(run), context=self._context.copy())
+                if run.state is RunState.RUNNING:
+                    run.task = task
+        finally:
+            self._starting = False
 
     def session_is_good(self) -> None:
         """A beat was answered, or a session was opened: go on with what waited for it."""
@@ -130,6 +139,8 @@ class Dispatcher:
             if run.cause is Cause.LOST:
                 finish = None
         except asyncio.CancelledError as cancelled:
+            if run.cause is None and self.loop_ends():
+                run.cause = Cause.SHUTDOWN
             error = self._outcomes.why(run, cancelled)
             if run.cause is None:  # the handler's own affair: what it awaited was cancelled
                 finish = self._outcomes.failed(run, error)
@@ -153,6 +164,7 @@ class Dispatcher:
             self._ended(run, self._outcomes.failed(run, fatal), fatal)
             raise
         self._ended(run, finish, error)
+        error = None  # its traceback holds this frame: a cycle, and the job's args with it
 
     async def _await_leave(self, run: Run) -> None:
         """Wait until the run may start: it is marked if it must be, and the lease is good."""
@@ -238,9 +250,12 @@ class Dispatcher:
 
     def interrupt(self, run: Run, cause: Cause) -> None:
         """End a running handler for this cause, unless it is being ended for a higher one."""
-        if run.state is not RunState.RUNNING or (run.cause is not None and run.cause >= cause):
+        if run.state is not RunState.RUNNING:
             return
-        run.cause = cause
+        if run.cause is None or run.cause < cause:
+            run.cause = cause
+        elif cause is not Cause.SHUTDOWN:  # at the end, what went on is told once more
+            return
         if run.begun and run.task is not None:
             if run.job is not None:
                 run.job.note_cancelled()

@@ -82,7 +82,7 @@ class Engine:
         self.observe = observe = Observers(settings.observers)
         self._ready = ready = Signal(clock)
         self._changed = changed = Signal(clock)
-        calls = Calls(clock, rng, bound=settings.lease * _CALL_BOUND_SHARE)
+        self._calls = calls = Calls(clock, rng, bound=settings.lease * _CALL_BOUND_SHARE)
         self._threads = Threads(f"goncordia-{settings.worker_id}")
         self._workers = {
             kind: Worker(spec, settings.middleware, settings.max_attempts, self._threads)
@@ -123,6 +123,7 @@ class Engine:
             confirm=self._confirmer.confirm,
         )
         self._confirmer.on_error = self.dispatcher.tell_error
+        self.dispatcher.loop_ends = self._loop_ends
         self._shape = Shape(
             claims,
             queues=settings.queues,
@@ -297,10 +298,14 @@ class Engine:
 
     def _start_heart_thread(self) -> bool:
         """Beat from a thread, if the driver can and time is the system's."""
-        given = self._driver.clock_given or self._clock is not self._driver.clock
-        if given or not self._has_heartbeater():
+        if self._driver.clock_given or self._clock is not self._driver.clock:
+            return False
+        heartbeater = self._driver.heartbeater()
+        if heartbeater is None:
+            _logger.info("driver %s has no heartbeater: beating on the loop", self._driver.name)
             return False
         self._heart_thread = HeartThread(
+            heartbeater,
             self._driver.heartbeater,
             self.session,
             self._clock,
@@ -312,19 +317,15 @@ class Engine:
         self._heart_thread.start()
         return True
 
-    def _has_heartbeater(self) -> bool:
-        heartbeater = self._driver.heartbeater()
-        if heartbeater is None:
-            _logger.info("driver %s has no heartbeater: beating on the loop", self._driver.name)
-            return False
-        heartbeater.close()
-        return True
-
     # ---------------------------------------------------------------- what the parts tell
 
     def _good(self) -> None:
         self._ready.set_all()
         self.dispatcher.session_is_good()
+
+    def _loop_ends(self) -> bool:
+        """Whether somebody else cancels our tasks, with all the others of the loop."""
+        return any(task.cancelling() for task in self._lane_tasks)
 
     def _is_fetching(self, session: UUID, fetch_no: int) -> bool:
         return (session, fetch_no) in self.lanes.in_flight
@@ -367,9 +368,19 @@ class Engine:
     # ---------------------------------------------------------------- hints from outside
 
     async def _listen(self) -> None:
-        assert self._listener is not None  # noqa: S101  # only started where there is one
-        async for wake in self._listener.wakes():
-            self._woken(wake)
+        """Hear of new jobs, with another listener if one fails; meanwhile there is polling."""
+        backoff = self._calls.backoff()
+        while self._listener is not None:
+            try:
+                async for wake in self._listener.wakes():
+                    backoff.reset()
+                    self._woken(wake)
+            except Exception as error:  # noqa: BLE001  # whatever a driver raises
+                await backoff.pause(error, "listening for jobs")
+                self._listener = self._driver.listener()
+                self._woken(Wake("gap"))
+            else:
+                return  # it was closed
 
     def _woken(self, wake: Wake) -> None:
         if wake.what in ("cancel", "gap"):

@@ -34,7 +34,8 @@ class HeartThread:
     """Beats the session through ``driver.heartbeater()``.
 
     Args:
-        make: gives a heartbeater; called in the thread, again after a failure.
+        first: the heartbeater to begin with; used in the thread alone.
+        make: gives another one after a failure; called in the thread.
         session: what to beat.
         clock: the pool's.
         interval: seconds between beats.
@@ -45,6 +46,7 @@ class HeartThread:
 
     def __init__(
         self,
+        first: Heartbeater,
         make: Callable[[], Heartbeater | None],
         session: Session,
         clock: Clock,
@@ -70,7 +72,7 @@ class HeartThread:
         self._due = self._turned + interval
         self._reported = False
         self._stalled = False
-        self._heartbeater: Heartbeater | None = None
+        self._heartbeater: Heartbeater | None = first
         self._answers: set[asyncio.Task[None]] = set()
         self._thread = threading.Thread(target=self._run, name="goncordia-heart", daemon=True)
 

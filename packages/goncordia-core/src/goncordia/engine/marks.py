@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable
 
 from goncordia.driver import BaseExecutor, Claim, Mark, Outcome
-from goncordia.engine.calls import Calls
+from goncordia.engine.calls import Calls, one_each
 
 __all__ = ["Marks"]
 
@@ -24,6 +23,7 @@ class Marks:
         self._executor = executor
         self._calls = calls
         self._waiting: deque[tuple[Mark, asyncio.Future[Outcome]]] = deque()
+        self._unanswered: set[asyncio.Future[Outcome]] = set()
         self._sender: asyncio.Task[None] | None = None
         # Of these a copy of an older checkpoint may still be under way.
         self.repeated: set[Claim] = set()
@@ -36,15 +36,19 @@ class Marks:
         """
         answer: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         self._waiting.append((mark, answer))
+        self._unanswered.add(answer)
+        answer.add_done_callback(self._unanswered.discard)
         if self._sender is None or self._sender.done():
             self._sender = asyncio.get_running_loop().create_task(self._send())
         return await answer
 
     async def stop(self) -> None:
-        """Give up on what was not answered."""
+        """Give up on what was not answered; who waits for it is cancelled."""
         if self._sender is not None:
             self._sender.cancel()
             await asyncio.gather(self._sender, return_exceptions=True)
+        for answer in list(self._unanswered):
+            answer.cancel()
 
     async def _send(self) -> None:
         size = self._executor.capabilities.max_batch
@@ -58,10 +62,10 @@ class Marks:
             return
         tries = 0
 
-        def send() -> Awaitable[list[Outcome]]:
+        async def send() -> list[Outcome]:
             nonlocal tries
             tries += 1
-            return self._executor.mark_many(marks)
+            return one_each(marks, await self._executor.mark_many(marks))
 
         try:
             outcomes = await self._calls.until_answered(send, "marking claims")

@@ -7,7 +7,7 @@ import logging
 import random
 from typing import Final
 
-from goncordia._check import seconds
+from goncordia._check import aware, seconds
 from goncordia.clock import Clock
 from goncordia.directives import Cancel, Directive, Discard, RetryAfter, RetryAt, Snooze
 from goncordia.driver import After, At, AttemptError, Finish, JobRow, When
@@ -63,17 +63,26 @@ class Outcomes:
 
     def raised(self, run: Run, error: BaseException) -> Finish:
         """The handler raised."""
+        if not isinstance(error, Directive):
+            return self.failed(run, error)
+        try:
+            return self._directed(run, error)
+        except Exception:  # a subclass of the user's own making
+            _logger.exception("%s says nothing of use; the attempt failed", type(error).__name__)
+            return self.failed(run, error)
+
+    def _directed(self, run: Run, error: Directive) -> Finish:
         match error:
             case Snooze():
-                return Finish(run.claim, "snooze", After(error.delay))
+                return Finish(run.claim, "snooze", _after(error.delay))
             case Cancel():
                 return Finish(run.claim, "cancel")
             case Discard():
                 return Finish(run.claim, "discard", error=self._error(run, error))
             case RetryAfter():
-                return self._failed(run, error, After(error.delay))
+                return self._failed(run, error, _after(error.delay))
             case RetryAt():
-                return self._failed(run, error, At(error.when))
+                return self._failed(run, error, At(aware("RetryAt", error.when)))
             case _:
                 return self.failed(run, error)
 
@@ -169,3 +178,7 @@ class Outcomes:
         return attempt_error(
             error, attempt=run.row.attempt, at=self._clock.now(), worker_id=self._worker_id
         )
+
+
+def _after(delay: object) -> After:
+    return After(seconds("delay", delay, zero=True))

@@ -14,7 +14,7 @@ from uuid import UUID
 from goncordia.clock import Clock
 from goncordia.driver import BaseExecutor, Finish, JobRow
 from goncordia.engine.calls import Calls
-from goncordia.engine.claims import Claims
+from goncordia.engine.claims import Claims, claim_key
 from goncordia.engine.run import Run
 from goncordia.engine.session import Session
 from goncordia.engine.signal import Signal
@@ -80,7 +80,7 @@ class Reconciler:
         known |= self._claims.known()
         for row in rows:
             claim = row.claim
-            if claim is None or claim in known:
+            if claim is None or claim_key(claim) in known:
                 continue
             if claim.fetch_no > newest or self._in_progress(session, claim.fetch_no):
                 continue

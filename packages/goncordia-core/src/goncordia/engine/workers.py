@@ -79,9 +79,13 @@ async def _call_in_thread(
             await asyncio.wait((future,))
         except asyncio.CancelledError as interruption:
             cancelled = interruption
-    if future.cancelled():  # the pool has given up on the thread
-        raise cancelled or asyncio.CancelledError
-    error = future.exception()
-    if cancelled is not None and error is not None and not isinstance(error, Directive):
-        raise cancelled from error
-    return future.result()
+    try:
+        if future.cancelled():  # the pool has given up on the thread
+            raise cancelled or asyncio.CancelledError
+        error = future.exception()
+        if cancelled is not None and error is not None and not isinstance(error, Directive):
+            raise cancelled from error
+        return future.result()
+    finally:
+        cancelled = error = None  # their tracebacks hold this frame
+        del future
