@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 from uuid import UUID
 
-from goncordia import Client, JobHandle, Registry, WorkerPool
+from goncordia import Client, Job, JobHandle, Registry, WorkerPool
 from goncordia.clock import SystemClock
 from goncordia.driver import (
     AttemptError,
@@ -21,6 +21,7 @@ from goncordia.driver import (
     Finish,
     FinishTo,
     JobRow,
+    Mark,
     NewJob,
     Outcome,
     QueueFetch,
@@ -56,6 +57,7 @@ class Gate:
         self.waiting = 0
         self.most = 0
         self.came = 0
+        self.ends: list[str] = []
 
     async def pass_through(self) -> None:
         self.came += 1
@@ -158,6 +160,32 @@ class Stand:
     def seen(self, event: type[E]) -> list[E]:
         """The events of one type so far."""
         return [each for each in self.events if isinstance(each, event)]
+
+    def gated(self, **options: Any) -> Gate:
+        """A worker that waits at a gate, which notes how its runs end."""
+        gate = Gate()
+
+        @self.registry.worker(Work, **options)
+        async def work(job: Job[Work]) -> str:
+            try:
+                await gate.pass_through()
+            except asyncio.CancelledError:
+                gate.ends.append(f"interrupted {job.args.n}")
+                raise
+            gate.ends.append(f"returned {job.args.n}")
+            return "done"
+
+        return gate
+
+    def end_sessions(self) -> None:
+        """As others do who take the pools for dead."""
+        sessions = self.memory.store.sessions
+        for session in list(sessions.open.values()):
+            sessions.end(session)
+
+    def marks(self) -> list[Mark]:
+        """All marks that were sent."""
+        return [mark for (batch,) in self.wire.given("mark_many") for mark in batch]
 
     # ------------------------------------------------------------ time
 

@@ -17,16 +17,6 @@ async def stats(stand: Stand) -> QueueStats:
     return found
 
 
-def gated(stand: Stand) -> Gate:
-    gate = Gate()
-
-    @stand.registry.worker(Work)
-    async def work(job: Job[Work]) -> None:
-        await gate.pass_through()
-
-    return gate
-
-
 async def test_slow_handlers_leave_nothing_waiting_in_the_pool(stand: Stand) -> None:
     """What one pool hoards another, idle one cannot run."""
 
@@ -65,7 +55,7 @@ async def test_quick_handlers_claim_ahead_what_was_just_finished(stand: Stand) -
 
 
 async def test_claiming_ahead_ends_when_handlers_become_slow(stand: Stand) -> None:
-    gate = gated(stand)
+    gate = stand.gated()
     gate.open()
     for n in range(500):
         await stand.enqueue(Work(n))
@@ -84,7 +74,7 @@ async def test_claiming_ahead_ends_when_handlers_become_slow(stand: Stand) -> No
 
 @pytest.mark.parametrize("number", [0, 1, 7])
 async def test_a_number_fixes_it(stand: Stand, number: int) -> None:
-    gate = gated(stand)
+    gate = stand.gated()
     for n in range(50):
         await stand.enqueue(Work(n))
     async with stand.working(concurrency=5, max_pending=number) as pool:
@@ -98,7 +88,7 @@ async def test_a_number_fixes_it(stand: Stand, number: int) -> None:
 async def test_without_marks_nothing_is_claimed_beyond_the_free_slots() -> None:
     """Who rescues could not tell what had started from what had not."""
     stand = Stand(marks=False)
-    gate = gated(stand)
+    gate = stand.gated()
     gate.open()
     for n in range(200):
         await stand.enqueue(Work(n))

@@ -6,22 +6,11 @@ from typing import Any
 
 import pytest
 
-from goncordia import DriverBusyError, DriverError, Job, JobState
+from goncordia import DriverBusyError, DriverError, JobState
 from goncordia.driver import FetchRequest, Finish
 
-from .stand import Gate, Stand, Work
+from .stand import Stand, Work
 from .wire import away
-
-
-def gated(stand: Stand) -> Gate:
-    gate = Gate()
-
-    @stand.registry.worker(Work)
-    async def work(job: Job[Work]) -> str:
-        await gate.pass_through()
-        return f"attempt {job.attempt}"
-
-    return gate
 
 
 def results(args: tuple[Any, ...]) -> bool:
@@ -49,7 +38,7 @@ def finishes(stand: Stand) -> list[Finish]:
 async def test_results_are_repeated_until_they_are_answered(
     stand: Stand, after: bool, times: int
 ) -> None:
-    gate = gated(stand)
+    gate = stand.gated()
     handles = [await stand.enqueue(Work(n)) for n in range(3)]
     async with stand.working() as pool:
         stand.wire.forget()
@@ -69,7 +58,7 @@ async def test_results_are_repeated_until_they_are_answered(
 async def test_a_fetch_whose_answer_was_lost_is_given_back_and_never_repeated(
     stand: Stand, times: int
 ) -> None:
-    gate = gated(stand)
+    gate = stand.gated()
     gate.open()
     stand.wire.fail("exchange", away(), after=True, times=times, only=fetches)
     handles = [await stand.enqueue(Work(n)) for n in range(3)]
@@ -83,7 +72,7 @@ async def test_a_fetch_whose_answer_was_lost_is_given_back_and_never_repeated(
 
 
 async def test_what_it_claimed_goes_back_at_once(stand: Stand) -> None:
-    gate = gated(stand)
+    gate = stand.gated()
     stand.wire.fail("exchange", away(), after=True, only=fetches)
     handle = await stand.enqueue()
     async with stand.working(poll_interval=1000):
@@ -96,7 +85,7 @@ async def test_what_it_claimed_goes_back_at_once(stand: Stand) -> None:
 
 
 async def test_a_fetch_that_certainly_did_nothing_asks_for_nothing(stand: Stand) -> None:
-    gated(stand)
+    stand.gated()
     stand.wire.fail("exchange", DriverBusyError("busy", outcome="not_applied"), times=3)
     async with stand.working():
         await stand.advance(5)
@@ -105,7 +94,7 @@ async def test_a_fetch_that_certainly_did_nothing_asks_for_nothing(stand: Stand)
 
 async def test_a_fetch_that_takes_effect_late_is_found_by_the_next_question(stand: Stand) -> None:
     """The call was given up long ago; the statement comes through after the first question."""
-    gate = gated(stand)
+    gate = stand.gated()
     gate.open()
     async with stand.working(lease=30, heartbeat_interval=5):
         zombie = stand.wire.hold("exchange", only=fetches)
@@ -135,7 +124,7 @@ async def test_a_fetch_that_takes_effect_late_is_found_by_the_next_question(stan
 
 async def test_claims_of_a_fetch_in_progress_are_left_alone(stand: Stand) -> None:
     """They are unknown to the pool when it asks, since their fetch is not answered yet."""
-    gate = gated(stand)
+    gate = stand.gated()
     async with stand.working(lanes=1) as pool:
         slow = stand.wire.hold("exchange", after=True, only=fetches)
         handle = await stand.enqueue()
@@ -152,7 +141,7 @@ async def test_claims_of_a_fetch_in_progress_are_left_alone(stand: Stand) -> Non
 
 async def test_claims_that_came_while_it_asked_are_left_alone(stand: Stand) -> None:
     """The question was answered before the fetch was, and the answer came after it."""
-    gate = gated(stand)
+    gate = stand.gated()
     async with stand.working(lanes=1) as pool:
         slow_fetch = stand.wire.hold("exchange", after=True, only=fetches)
         handle = await stand.enqueue()
@@ -173,7 +162,7 @@ async def test_claims_that_came_while_it_asked_are_left_alone(stand: Stand) -> N
 
 
 async def test_running_claims_are_never_given_back(stand: Stand) -> None:
-    gate = gated(stand)
+    gate = stand.gated()
     handles = [await stand.enqueue(Work(n)) for n in range(5)]
     async with stand.working(lease=30):
         await stand.advance(100)
@@ -185,7 +174,7 @@ async def test_running_claims_are_never_given_back(stand: Stand) -> None:
 
 
 async def test_a_question_that_fails_is_asked_again(stand: Stand) -> None:
-    gate = gated(stand)
+    gate = stand.gated()
     gate.open()
     stand.wire.fail("exchange", away(), after=True, only=fetches)
     stand.wire.fail("held", away(), times=2)
@@ -198,7 +187,7 @@ async def test_a_question_that_fails_is_asked_again(stand: Stand) -> None:
 
 
 async def test_results_and_a_fetch_in_one_exchange_are_told_apart(stand: Stand) -> None:
-    gate = gated(stand)
+    gate = stand.gated()
     first = await stand.enqueue(Work(1))
     async with stand.working(concurrency=1):
         second = await stand.enqueue(Work(2))
@@ -212,7 +201,7 @@ async def test_results_and_a_fetch_in_one_exchange_are_told_apart(stand: Stand) 
 
 
 async def test_a_hung_call_is_given_up_after_half_a_lease(stand: Stand) -> None:
-    gate = gated(stand)
+    gate = stand.gated()
     handle = await stand.enqueue()
     async with stand.working(lease=30):
         hung = stand.wire.hold("exchange", only=results)
@@ -227,7 +216,7 @@ async def test_a_hung_call_is_given_up_after_half_a_lease(stand: Stand) -> None:
 
 
 async def test_one_hung_lane_does_not_hold_up_the_other_s_results(stand: Stand) -> None:
-    gate = gated(stand)
+    gate = stand.gated()
     handles = [await stand.enqueue(Work(n)) for n in range(2)]
     async with stand.working():
         hung = stand.wire.hold("exchange", only=fetches)
@@ -241,7 +230,7 @@ async def test_one_hung_lane_does_not_hold_up_the_other_s_results(stand: Stand) 
 async def test_a_stale_result_is_dropped_and_said(
     stand: Stand, caplog: pytest.LogCaptureFixture
 ) -> None:
-    gate = gated(stand)
+    gate = stand.gated()
     handle = await stand.enqueue()
     async with stand.working() as pool:
         row = await stand.row(handle)
@@ -258,7 +247,7 @@ async def test_a_stale_result_is_dropped_and_said(
 
 
 async def test_an_error_that_is_no_driver_s_does_not_end_a_lane(stand: Stand) -> None:
-    gate = gated(stand)
+    gate = stand.gated()
     gate.open()
     async with stand.working(lanes=1):
         for error in (RuntimeError("a bug"), KeyError("x"), DriverError("?")):

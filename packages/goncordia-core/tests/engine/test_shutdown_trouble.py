@@ -1,0 +1,211 @@
+"""Stopping a pool when handlers do not want to, in an outage, twice, and at the end of the loop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+
+import pytest
+
+from goncordia import Job, JobState, SyncJob
+from goncordia.engine.events import JobFinished, JobOverdue
+
+from .stand import Other, Stand, Work
+
+
+async def test_a_stubborn_thread_leaves_its_session_to_its_lease(
+    stand: Stand, caplog: pytest.LogCaptureFixture
+) -> None:
+    inside, may_end = threading.Event(), threading.Event()
+
+    @stand.registry.worker(Work)
+    def work(job: SyncJob[Work]) -> None:
+        inside.set()
+        may_end.wait(20)
+
+    @stand.registry.worker(Other)
+    async def other(job: Job[Other]) -> None:
+        await stand.clock.sleep(1000)
+
+    handle, beside = await stand.enqueue(), await stand.enqueue(Other())
+    pool = stand.pool(shutdown_timeout=3)
+    await pool.start()
+    await stand.until(inside.is_set)
+    session = stand.session(pool)
+    with caplog.at_level(logging.ERROR, "goncordia.engine"):
+        await stand.stop(pool)
+    assert f"job {handle.id} (work) goes on after the shutdown" in caplog.text
+    assert [event.row.id for event in stand.seen(JobOverdue)] == [handle.id]
+    # The other job went back; this one stays claimed, so that nobody runs it meanwhile.
+    assert (await stand.state(beside), await stand.state(handle)) == ("available", "running")
+    (info,) = stand.memory.store.session_list()
+    assert (info.id, info.open) == (session, True)
+    # Its late result reaches nobody, and another pool rescues the job when the lease is over.
+    may_end.set()
+    async with stand.working():
+        await stand.advance(100)
+        await stand.until(lambda: handle.id in {each.row.id for each in stand.seen(JobFinished)})
+    row = await stand.row(handle)
+    assert (row.state, row.attempt, row.worker_id) == (JobState.COMPLETED, 2, "pool-1")
+    assert [error.type for error in row.errors] == ["goncordia.errors.WorkerLostError"]
+
+
+async def test_a_stubborn_coroutine_as_well(stand: Stand) -> None:
+    ends = asyncio.Event()
+
+    @stand.registry.worker(Work)
+    async def work(job: Job[Work]) -> str:
+        while not ends.is_set():
+            try:
+                await ends.wait()
+            except asyncio.CancelledError:
+                continue
+        return "too late"
+
+    handle = await stand.enqueue()
+    pool = stand.pool(shutdown_timeout=3)
+    await pool.start()
+    await stand.advance(0)
+    await stand.stop(pool)
+    calls = stand.wire.count()
+    ends.set()
+    await stand.advance(5)
+    row = await stand.row(handle)
+    assert (row.state, row.output) == (JobState.RUNNING, None)
+    assert stand.wire.count() == calls  # a stopped pool calls nobody
+
+
+async def test_stopping_twice_is_harmless_and_both_wait_for_the_end(stand: Stand) -> None:
+    gate = stand.gated()
+    handle = await stand.enqueue()
+    pool = stand.pool()
+    await pool.start()
+    await stand.advance(0)
+    first, second = asyncio.create_task(pool.stop()), asyncio.create_task(pool.stop())
+    await stand.advance(5)
+    assert not first.done()
+    assert not second.done()
+    gate.open()
+    await stand.advance(0)
+    assert first.done()
+    assert second.done()
+    await pool.stop()
+    assert await stand.state(handle) == "completed"
+
+
+async def test_a_stop_in_an_outage_waits_for_the_answer_to_the_last_result(stand: Stand) -> None:
+    gate = stand.gated()
+    handle = await stand.enqueue()
+    pool = stand.pool()
+    await pool.start()
+    await stand.advance(0)
+    stand.wire.down = True
+    gate.open()
+    stopping = asyncio.create_task(pool.stop())
+    await stand.advance(300)
+    assert not stopping.done()
+    stand.wire.heal()
+    await stand.advance(5)
+    assert stopping.done()
+    row = await stand.row(handle)
+    assert (row.state, row.output, row.attempt) == (JobState.COMPLETED, b'"done"', 1)
+
+
+async def test_an_idle_pool_stops_in_an_outage(stand: Stand) -> None:
+    stand.gated()
+    pool = stand.pool()
+    await pool.start()
+    await stand.advance(5)
+    stand.wire.down = True
+    await stand.finish(pool.stop(), within=30)
+
+
+async def test_claims_that_wait_for_the_lease_go_back_without_waiting_for_the_time_out(
+    stand: Stand,
+) -> None:
+    """They have a slot and have not started: a stop need not give them time to end."""
+    gate = stand.gated()
+    first = await stand.enqueue(Work(1))
+    pool = stand.pool(concurrency=1, max_pending=1, shutdown_timeout=30, lease=30)
+    second = await stand.enqueue(Work(2))
+    await pool.start()
+    await stand.advance(0)
+    assert [await stand.state(job) for job in (first, second)] == ["running", "running"]
+    stand.wire.down = True
+    await stand.advance(31)
+    gate.open()  # the second takes the slot, and waits for the lease
+    await stand.advance(0)
+    assert (gate.came, pool.running) == (1, 1)
+    stopping = asyncio.create_task(pool.stop())
+    await stand.advance(0.1)
+    assert pool.running == 0
+    stand.wire.heal()
+    await stand.advance(5)
+    assert stopping.done()
+    row = await stand.row(second)
+    assert (row.state, row.attempt, gate.came) == (JobState.AVAILABLE, 0, 1)
+
+
+async def test_a_cancelled_stop_leaves_nothing_behind(stand: Stand) -> None:
+    """Who cancels the stop wants to go now; a pool that nobody stops must not live on."""
+    gate = stand.gated()
+    await stand.enqueue()
+    pool = stand.pool()
+    await pool.start()
+    await stand.advance(0)
+    stopping = asyncio.create_task(pool.stop())
+    await stand.advance(1)
+    stopping.cancel()
+    await stand.advance(1)
+    assert stopping.cancelled()
+    calls = stand.wire.count()
+    await stand.advance(100)
+    assert stand.wire.count() == calls
+    gate.open()
+    await stand.advance(1)
+    assert stand.wire.count() == calls
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    assert others == set()
+
+
+async def test_after_a_stop_no_task_is_left(stand: Stand) -> None:
+    stand.gated().open()
+    await stand.enqueue()
+    async with stand.working(interrupt_on_lapse=True):
+        await stand.advance(20)
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_a_pool_that_was_stopped_starts_again(stand: Stand) -> None:
+    gate = stand.gated()
+    gate.open()
+    pool = stand.pool()
+    for n in range(3):
+        handle = await stand.enqueue(Work(n))
+        await pool.start()
+        await stand.advance(0)
+        await stand.stop(pool)
+        assert await stand.state(handle) == "completed"
+    assert gate.came == 3
+
+
+def test_system_exit_in_a_handler_ends_the_loop_and_fails_the_attempt() -> None:
+    """As in any task of asyncio. The pool is stopped on the way out, and the attempt is kept."""
+    stand = Stand(real=True)
+
+    @stand.registry.worker(Work)
+    async def work(job: Job[Work]) -> None:
+        raise SystemExit(7)
+
+    async def main() -> None:
+        await stand.enqueue()
+        async with stand.pool():
+            await asyncio.Event().wait()
+
+    with pytest.raises(SystemExit) as caught:
+        asyncio.run(main())
+    assert caught.value.code == 7
+    (job,) = stand.memory.store.jobs.values()
+    assert (job.attempt, job.claim, job.state) == (1, None, None)
+    assert [error.type for error in job.errors] == ["SystemExit"]
