@@ -209,7 +209,8 @@ class Lane:
         while goes_on:
             goes_on = tokens.get()
             if self._requests:
-                with self._lock:
+                # Whatever is raised here, the callers have heard of it.
+                with self._lock, contextlib.suppress(BaseException):
                     self._run_pending()
 
     # ---------------------------------------------------------------- with the lock held

@@ -12,7 +12,7 @@ import os
 import sqlite3
 import time
 import weakref
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
@@ -38,7 +38,8 @@ T = TypeVar("T")
 
 _LEGACY: Final = -1
 """``autocommit`` of a connection that begins transactions by itself (Python 3.12 and newer)."""
-_MAIN_FILE: Final = "SELECT CAST(file AS BLOB) FROM pragma_database_list WHERE name = 'main'"
+# A pragma and no query: that would take the snapshot on which a transaction may stick.
+_FILES: Final = "PRAGMA database_list"
 _BUSY_TIMEOUT: Final = "PRAGMA busy_timeout"
 _BEGIN: Final = "BEGIN IMMEDIATE"
 _NO_TRANSACTION: Final = (
@@ -94,10 +95,10 @@ class TxChecks:
         try:
             if not (tx.in_transaction or _starts_by_itself(tx)):
                 raise ConfigurationError(_NO_TRANSACTION)
-            cursor = tx.cursor()
-            cursor.row_factory = None
-            with contextlib.closing(cursor):
-                self._check_file(cursor.execute(_MAIN_FILE).fetchone()[0])
+            with contextlib.closing(tx.cursor()) as cursor, _plain_texts(tx):
+                cursor.row_factory = None
+                files = cursor.execute(_FILES).fetchall()
+            self._check_file(files)
         except sqlite3.ProgrammingError as error:
             raise ConfigurationError(f"tx: the connection cannot be used here: {error}") from error
         return tx
@@ -107,9 +108,10 @@ class TxChecks:
         if tx not in self._known:
             async with tx.cursor() as cursor:
                 cursor.row_factory = None
-                await cursor.execute(_MAIN_FILE)
-                row: Any = await cursor.fetchone()
-            self._check_file(row[0])
+                with _plain_texts(tx):
+                    await cursor.execute(_FILES)
+                    files = list(await cursor.fetchall())
+            self._check_file(files)
             self._known.add(tx)
         if not tx.in_transaction:
             async with tx.cursor() as cursor:
@@ -117,8 +119,9 @@ class TxChecks:
                     raise ConfigurationError(_NO_TRANSACTION)
                 await cursor.execute(_BEGIN)
 
-    def _check_file(self, raw: bytes | None) -> None:
-        file = os.fsdecode(raw or b"")
+    def _check_file(self, files: Sequence[Sequence[Any]]) -> None:
+        """The main database's file, of the rows ``(number, name, file)``."""
+        file = next(os.fsdecode(each[2] or "") for each in files if each[0] == 0)
         try:
             same = bool(file) and os.path.samefile(file, self.path)
         except OSError:
@@ -128,6 +131,22 @@ class TxChecks:
                 f"tx: its database is {file or 'in memory'!r} and the jobs are in {self.path!r}: "
                 "one transaction is of one file"
             )
+
+
+@contextlib.contextmanager
+def _plain_texts(
+    connection: sqlite3.Connection | aiosqlite.Connection,
+) -> Generator[None, None, None]:
+    """Texts as they are: a factory of the caller's may make anything of them."""
+    factory = connection.text_factory
+    if factory is str or factory is bytes:
+        yield
+        return
+    connection.text_factory = str
+    try:
+        yield
+    finally:
+        connection.text_factory = factory
 
 
 def _starts_by_itself(connection: sqlite3.Connection) -> bool:

@@ -14,8 +14,7 @@ import sqlite3
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
-from math import inf
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Final, Self
 from uuid import UUID
 
@@ -36,7 +35,6 @@ _LONGEST_INTERVAL: Final = 0.008
 _RECONNECT: Final = 0.5
 _MOST_HEARD: Final = 1000
 _VERSION: Final = "PRAGMA data_version"
-_NOTHING: Final = Sight({}, frozenset(), {})
 
 
 class Wakes:
@@ -135,13 +133,14 @@ class _Watcher:
                 self._quiet.acquire(timeout=_RECONNECT)
 
     def _watch(self, adapter: Sqlite3Adapter, *, lost: bool) -> None:
-        seen, version, interval, poked = _NOTHING, None, _INTERVAL, True
+        seen: Sight | None = None
+        version, interval = None, _INTERVAL
         while not self._stopping:
             version_now = adapter.value(_VERSION)
-            if poked or version_now != version:
+            if version_now != version:
                 version = version_now
                 sight = run_sync(self._operations.watch.look(), adapter)
-                wakes = _difference(seen, sight)
+                wakes = self._difference(seen, sight)
                 seen = sight
                 if lost:
                     lost, wakes = False, [Wake("gap")]
@@ -152,26 +151,23 @@ class _Watcher:
                 interval = min(interval * 2, _LONGEST_INTERVAL)
             else:
                 interval = _INTERVAL
-            poked = self._quiet.acquire(timeout=interval)
+            self._quiet.acquire(timeout=interval)
         adapter.close()
 
-
-def _difference(before: Sight, after: Sight) -> list[Wake]:
-    """What to tell of what is seen now. Jobs that are due are told of each time."""
-    wakes = [
-        Wake("jobs", queue, max(0.0, due_in))
-        for queue, due_in in after.due.items()
-        if due_in <= 0 or due_in < before.due.get(queue, inf)
-    ]
-    new = after.cancels - before.cancels
-    if new:
-        wakes.append(Wake("cancel", job_ids=tuple(UUID(bytes=raw_id) for raw_id in new)))
-    wakes += [
-        Wake("queue", name)
-        for name, paused in after.paused.items()
-        if paused != before.paused.get(name, False)
-    ]
-    return wakes
+    def _difference(self, before: Sight | None, after: Sight) -> list[Wake]:
+        """What to tell of what is seen now."""
+        due_in = self._operations.watch.due_in(before, after)
+        wakes = [Wake("jobs", queue, seconds) for queue, seconds in due_in.items()]
+        new = after.cancels - (before.cancels if before else frozenset())
+        if new:
+            wakes.append(Wake("cancel", job_ids=tuple(UUID(bytes=raw_id) for raw_id in new)))
+        paused_before: Mapping[str, bool] = before.paused if before else {}
+        wakes += [
+            Wake("queue", name)
+            for name, paused in after.paused.items()
+            if paused != paused_before.get(name, False)
+        ]
+        return wakes
 
 
 class SqliteListener:

@@ -18,12 +18,16 @@ class Sight(NamedTuple):
     """What there was to see; small, whatever the number of jobs.
 
     Attributes:
-        due: the queues, each with the seconds until its first job that waits is due: 0, or less.
+        ready: the queues that hold jobs that are ready.
+        later: the queues that hold jobs for later, each with the stored time of the first.
+        now: the stored time of the look.
         cancels: the running jobs of which a cancel is requested, as stored ids.
         paused: the queues that were ever paused, and whether they are.
     """
 
-    due: Mapping[str, float]
+    ready: frozenset[str]
+    later: Mapping[str, Any]
+    now: Any
     cancels: frozenset[Any]
     paused: Mapping[str, bool]
 
@@ -48,14 +52,25 @@ class Watch(Topic):
     def look(self) -> Op[Sight]:
         """Look once."""
         now = yield from self.dialect.now()
-        due: dict[str, float] = {}
-        for name, run_at in (yield self._later()).rows:
-            due[name] = self.times.seconds(run_at, now)
-        for (name,) in (yield self._ready()).rows:
-            due[name] = 0.0
+        ready = frozenset(name for (name,) in (yield self._ready()).rows)
+        later = {row[0]: row[1] for row in (yield self._later()).rows}
         cancels = frozenset(raw_id for (raw_id,) in (yield self._cancels()).rows)
         paused = {name: bool(value) for name, value in (yield self._paused()).rows}
-        return Sight(due, cancels, paused)
+        return Sight(ready, later, now, cancels, paused)
+
+    def due_in(self, before: Sight | None, after: Sight) -> dict[str, float]:
+        """Seconds until jobs are due, for each queue where there is something to tell.
+
+        Of jobs that are due, after each change: some of them may be new. Of others, when the first
+        of them is sooner than the one before.
+        """
+        seconds: dict[str, float] = {}
+        for name, run_at in after.later.items():
+            last = None if before is None else before.later.get(name)
+            if last is None or run_at < last or run_at <= after.now:
+                seconds[name] = max(0.0, self.times.seconds(run_at, after.now))
+        seconds.update(dict.fromkeys(after.ready, 0.0))
+        return seconds
 
 
 def _each_queue(job: str, state: Stored) -> str:

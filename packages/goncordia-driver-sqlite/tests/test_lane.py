@@ -1,0 +1,315 @@
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+import time
+from collections.abc import Callable
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from goncordia.driver import Change, JobState, ListFilter, NewJob
+from goncordia.errors import DriverBusyError, DriverUnavailableError, InvalidCursorError
+from goncordia_driver_sqlite import SqliteDriver
+from goncordia_driver_sqlite.lane import Lane
+from goncordia_sql import Op, ParamStyle, Sql
+
+ADD = Sql("INSERT INTO t VALUES (:n)", ParamStyle.NUMBERED_QMARK)
+ALL = Sql("SELECT n FROM t ORDER BY n", ParamStyle.NUMBERED_QMARK)
+
+
+def add(n: int) -> Op[int]:
+    yield ADD(n=n)
+    return n
+
+
+def add_and_fail(n: int) -> Op[int]:
+    yield ADD(n=n)
+    raise InvalidCursorError(f"no {n}")
+
+
+def everything() -> Op[list[int]]:
+    rows = yield ALL()
+    return [row[0] for row in rows.rows]
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> str:
+    path = tmp_path / "t.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("CREATE TABLE t (n INTEGER PRIMARY KEY)")
+    return str(path)
+
+
+def make_lane(database: str, timeout: float = 5.0) -> Lane:
+    def connect() -> sqlite3.Connection:
+        return sqlite3.connect(
+            database, timeout=0.01, isolation_level=None, check_same_thread=False
+        )
+
+    lane = Lane("lane", database, "BEGIN IMMEDIATE", connect, timeout)
+    lane.open()
+    return lane
+
+
+@pytest.fixture
+async def lane(database: str) -> Any:
+    lane = make_lane(database)
+    yield lane
+    await lane.aclose()
+
+
+class Gate:
+    """Keeps the lane's thread busy until it is opened."""
+
+    def __init__(self, lane: Lane) -> None:
+        self._event = threading.Event()
+        self.future = lane.submit_function(self._event.wait)
+
+    async def open(self) -> None:
+        self._event.set()
+        await self.future
+
+
+async def test_what_waits_together_is_committed_together(lane: Lane) -> None:
+    gate = Gate(lane)
+    asked = [lane.submit(partial(add, n)) for n in range(50)]
+    await gate.open()
+    assert await asyncio.gather(*asked) == list(range(50))
+    assert lane.transactions == 1
+    assert await lane.submit(everything) == list(range(50))
+
+
+async def test_a_lone_request_waits_for_nobody(lane: Lane) -> None:
+    for n in range(3):
+        await lane.submit(partial(add, n))
+    assert lane.transactions == 3
+
+
+async def test_a_request_that_fails_takes_no_other_with_it(lane: Lane) -> None:
+    gate = Gate(lane)
+    asked = [lane.submit(partial(add if n % 3 else add_and_fail, n)) for n in range(9)]
+    await gate.open()
+    answers = await asyncio.gather(*asked, return_exceptions=True)
+    assert [str(answer) for answer in answers] == [
+        "no 0", "1", "2", "no 3", "4", "5", "no 6", "7", "8",
+    ]  # fmt: skip
+    assert await lane.submit(everything) == [1, 2, 4, 5, 7, 8]
+
+
+async def test_the_librarys_errors_are_ours_with_their_cause(lane: Lane) -> None:
+    wrong = Sql("SELECT * FROM goncordia_job", ParamStyle.NUMBERED_QMARK)
+
+    def operation() -> Op[None]:
+        yield wrong()
+
+    with pytest.raises(Exception, match="run migrate") as caught:
+        await lane.submit(operation)
+    assert isinstance(caught.value.__cause__, sqlite3.OperationalError)
+
+
+async def test_nobody_hears_of_it_before_the_commit(lane: Lane, database: str) -> None:
+    seen: list[Any] = []
+
+    def operation() -> Op[None]:
+        yield from add(1)
+        with closing(sqlite3.connect(database)) as other:
+            seen.append(other.execute("SELECT count(*) FROM t").fetchone())
+
+    await lane.submit(operation)
+    assert seen == [(0,)]
+    assert await lane.submit(everything) == [1]
+
+
+async def test_a_request_cancelled_in_time_is_not_run(lane: Lane) -> None:
+    gate = Gate(lane)
+    first, second = lane.submit(lambda: add(1)), lane.submit(lambda: add(2))
+    first.cancel()
+    await gate.open()
+    assert await second == 2
+    assert await lane.submit(everything) == [2]
+
+
+async def test_synchronous_callers_run_what_waits(lane: Lane) -> None:
+    """The thread is kept busy elsewhere: nobody else could have run it."""
+    gate = Gate(lane)
+    asked = lane.submit(lambda: add(1))
+    called = asyncio.get_running_loop().run_in_executor(None, lambda: lane.call(lambda: add(2)))
+    await gate.open()
+    assert (await asked, await called) == (1, 2)
+    assert lane.call(everything) == [1, 2]
+
+
+def test_threads_share_commits(database: str) -> None:
+    lane = make_lane(database)
+
+    def add_fifty(first: int) -> None:
+        for n in range(first, first + 50):
+            lane.call(partial(add, n))
+
+    threads = [threading.Thread(target=add_fifty, args=(k * 100,)) for k in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(lane.call(everything)) == 400
+    lane.close()
+    with pytest.raises(DriverUnavailableError, match="closed"):
+        lane.call(everything)
+
+
+def test_an_interrupt_rolls_back_and_leaves_the_lane_usable(database: str) -> None:
+    lane = make_lane(database)
+    with pytest.raises(KeyboardInterrupt):
+        lane.call(interrupted)
+    lane.call(lambda: add(2))
+    assert lane.call(everything) == [2]
+    lane.close()
+
+
+def interrupted() -> Op[None]:
+    yield from add(1)
+    raise KeyboardInterrupt
+
+
+async def test_who_shared_the_commit_hears_of_the_interrupt(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lane = make_lane(database)
+    monkeypatch.setattr(lane, "_start", lambda: None)  # so that the caller runs both
+    shared = lane.submit(partial(add, 2))
+    with pytest.raises(KeyboardInterrupt):
+        lane.call(interrupted)
+    with pytest.raises(DriverUnavailableError, match="interrupted by KeyboardInterrupt") as caught:
+        await shared
+    assert caught.value.outcome == "unknown"
+    assert lane.call(everything) == []
+    lane.close()
+
+
+async def test_an_interrupt_does_not_end_the_thread(lane: Lane) -> None:
+    with pytest.raises(DriverUnavailableError, match="interrupted by KeyboardInterrupt"):
+        await lane.submit(interrupted)
+    assert await lane.submit(partial(add, 3)) == 3
+
+
+# ---------------------------------------------------------------- locks
+
+
+async def test_it_waits_for_the_lock(lane: Lane, database: str) -> None:
+    with closing(sqlite3.connect(database, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        asked = lane.submit(lambda: add(1))
+        await asyncio.sleep(0.1)
+        assert not asked.done()
+        other.execute("COMMIT")
+        assert await asked == 1
+
+
+async def test_it_does_not_wait_for_ever(database: str) -> None:
+    lane = make_lane(database, timeout=0.1)
+    with closing(sqlite3.connect(database, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        asked = [lane.submit(partial(add, n)) for n in range(3)]
+        started = time.monotonic()
+        answers = await asyncio.gather(*asked, return_exceptions=True)
+        assert time.monotonic() - started < 2
+        for error in answers:
+            assert isinstance(error, DriverBusyError)
+            assert "a write transaction is open in this process" in str(error)
+            assert error.outcome == "not_applied"
+            assert isinstance(error.__cause__, sqlite3.OperationalError)
+        other.execute("ROLLBACK")
+    assert await lane.submit(lambda: add(1)) == 1
+    await lane.aclose()
+
+
+async def test_an_unknown_outcome_is_said_to_be_unknown(
+    lane: Lane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await lane.submit(lambda: add(1))
+    adapter = lane._adapter
+    assert adapter is not None
+    run = adapter.run
+
+    def failing(command: str) -> None:
+        if command == "COMMIT":
+            error = sqlite3.OperationalError("disk I/O error")
+            error.sqlite_errorcode = sqlite3.SQLITE_IOERR_FSYNC
+            raise error
+        run(command)
+
+    monkeypatch.setattr(adapter, "run", failing)
+    with pytest.raises(DriverUnavailableError) as caught:
+        await lane.submit(lambda: add(2))
+    assert caught.value.outcome == "unknown"
+    monkeypatch.undo()
+    assert await lane.submit(everything) == [1]
+
+
+# ---------------------------------------------------------------- in the driver
+
+
+async def test_writers_and_readers_do_not_wait_for_each_other(
+    driver: SqliteDriver, new_job: Callable[..., NewJob]
+) -> None:
+    gate = Gate(driver._core.writer)
+    assert await driver.executor().count(ListFilter()) == 0
+    await gate.open()
+
+
+async def test_one_sees_what_one_has_written(
+    driver: SqliteDriver, new_job: Callable[..., NewJob]
+) -> None:
+    executor = driver.executor()
+    for n in range(1, 50):
+        await executor.insert_many([new_job()])
+        assert await executor.count(ListFilter()) == n
+
+
+async def test_many_producers_share_commits(
+    driver: SqliteDriver, new_job: Callable[..., NewJob]
+) -> None:
+    async def produce() -> None:
+        for _ in range(20):
+            await driver.executor().insert_many([new_job()])
+
+    before = driver._core.writer.transactions
+    await asyncio.gather(*(produce() for _ in range(16)))
+    assert await driver.executor().count(ListFilter()) == 320
+    assert driver._core.writer.transactions - before <= 160
+
+
+async def test_asynchronous_and_synchronous_code_together(
+    driver: SqliteDriver, new_job: Callable[..., NewJob]
+) -> None:
+    sync = driver.sync_executor()
+    jobs = [new_job() for _ in range(4)]
+    await driver.executor().insert_many(jobs[:2])
+    sync.insert_many(jobs[2:])
+    rows = sync.get_many([job.id for job in jobs])
+    assert rows == await driver.executor().get_many([job.id for job in jobs])
+    assert sync.change_many([Change(jobs[0].id, "cancel")])[0].state == JobState.CANCELLED
+    assert sync.list_jobs(ListFilter(), None, 2).jobs == rows[:1:-1]
+    sync.queue_pause("default")
+    assert [queue.paused for queue in sync.queue_list()] == [True]
+    sync.queue_resume("default")
+    assert sync.insert_many([]) == []
+
+
+async def test_steps_are_counted(driver: SqliteDriver, new_job: Callable[..., NewJob]) -> None:
+    executor = driver.executor()
+    await executor.insert_many([new_job() for _ in range(100)])
+    with driver.count_steps() as few:
+        await executor.list_jobs(ListFilter(), None, 1)
+    with driver.count_steps() as many:
+        await executor.list_jobs(ListFilter(), None, 100)
+    assert 0 < few.steps * 5 < many.steps
+    before = many.steps
+    await executor.list_jobs(ListFilter(), None, 100)
+    assert many.steps == before
