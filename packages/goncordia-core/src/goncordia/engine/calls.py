@@ -23,6 +23,7 @@ Answers = TypeVar("Answers", bound=Sequence[Any])
 
 _FIRST_BACKOFF: Final = 0.05
 _LOUD_AFTER: Final = 3
+_LONGEST_ASKED: Final = 60.0
 _PASSING: Final = (
     DriverUnavailableError,
     DriverBusyError,
@@ -74,12 +75,12 @@ class Backoff:
         self.failures = 0
 
     def delay(self, error: Exception) -> float:
-        """Seconds to wait after this error, and never less than the backend asks for."""
+        """Seconds to wait after this error; not less than the backend asks for, up to a minute."""
         self.failures += 1
         delay = self._next * self._rng.random()
         self._next = min(self._next * 2, self._cap)
         asked = error.retry_after if isinstance(error, DriverError) else None
-        return delay if asked is None else max(delay, asked)
+        return delay if asked is None else max(delay, min(asked, _LONGEST_ASKED))
 
     async def pause(self, error: Exception, doing: str) -> None:
         """Log the error, the first of a row loudly, and wait."""
@@ -120,7 +121,8 @@ class Calls:
         """Await one call, for a bounded time.
 
         Raises:
-            DriverUnavailableError: it did not answer in time; the outcome is unknown.
+            DriverUnavailableError: it did not answer in time, or was cancelled inside the driver;
+                the outcome is unknown.
         """
         task = asyncio.current_task()
         assert task is not None  # noqa: S101  # a coroutine of the engine always runs in a task
@@ -135,12 +137,14 @@ class Calls:
         timer = self._clock.call_later(self._bound, expire)
         try:
             return await call
-        except asyncio.CancelledError:
-            if expired and task.cancelling() <= cancelling + 1:
+        except asyncio.CancelledError as cancelled:
+            if task.cancelling() > cancelling + expired:
+                raise
+            if expired:
                 raise DriverUnavailableError(
                     f"the backend did not answer within {self._bound:g} s"
                 ) from None
-            raise
+            raise DriverUnavailableError("the driver cancelled its own call") from cancelled
         finally:
             timer.cancel()
             if expired:

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from goncordia.driver import BaseExecutor, Finish
+from goncordia.driver import BaseExecutor, Finish, FinishTo, JobState
 from goncordia.engine.calls import Calls
 from goncordia.engine.claims import Claims
 from goncordia.engine.outcome import Outcomes
@@ -50,13 +50,20 @@ class Confirmer:
         self._outcomes = outcomes
         self._ready = ready
         self._tasks: set[asyncio.Task[None]] = set()
-        # The engine sets these: who is told of a failed attempt, and of a group that was freed.
-        self.on_error: Callable[[Any, BaseException], None] = lambda _job, _error: None
+        # The engine sets these: who is told of the end of a run, and of a group that was freed.
+        self.on_ended: Callable[[Run, Any, FinishTo, BaseException | None], None] = _nobody
         self.on_freed: Callable[[], None] = lambda: None
 
-    def confirm(self, run: Run, finish: Finish) -> None:
-        """Find out, in a task of its own; send this if the transaction did not commit."""
-        task = asyncio.get_running_loop().create_task(self._confirm(run, finish, run.job))
+    def confirm(self, run: Run, finish: Finish, error: BaseException | None) -> None:
+        """Find out, in a task of its own.
+
+        Args:
+            run: whose handler is over.
+            finish: what is sent, and holds if the transaction did not commit.
+            error: why the attempt failed then, if the handler raised it.
+        """
+        confirming = self._confirm(run, finish, error, run.job)
+        task = asyncio.get_running_loop().create_task(confirming)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -66,12 +73,14 @@ class Confirmer:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _confirm(self, run: Run, finish: Finish, job: Any) -> None:
-        error: TransactionNotCommittedError | None = None
+    async def _confirm(
+        self, run: Run, finish: Finish, error: BaseException | None, job: Any
+    ) -> None:
         if finish.to == "complete":
             error = TransactionNotCommittedError("transaction not committed")
             finish = self._outcomes.failed(run, error)
         run.finish = finish
+        to = finish.to
         try:
             (outcome,) = await self._calls.until_answered(
                 lambda: self._executor.finish_many([finish]), "confirming a transaction"
@@ -87,11 +96,16 @@ class Confirmer:
                     "job %s (%s) was completed in a transaction that did not commit: %s",
                     run.row.id,
                     run.row.kind,
-                    finish.to,
+                    to,
                 )
-                if error is not None:
-                    self.on_error(job, error)
+            elif outcome.state is JobState.COMPLETED:
+                to, error = "complete", None
         self._claims.answered(run)
+        self.on_ended(run, job, to, error)
         self._ready.set()
         if run.row.group is not None:
             self.on_freed()
+
+
+def _nobody(_run: Run, _job: Any, _to: FinishTo, _error: BaseException | None) -> None:
+    """Nobody is told."""

@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from goncordia.clock import Clock
-from goncordia.driver import NO_TIMEOUT, Claim, Finish, Mark
+from goncordia.driver import NO_TIMEOUT, Claim, Finish, FinishTo, Mark
 from goncordia.engine.claims import Claims
 from goncordia.engine.deadlines import Deadlines
 from goncordia.engine.events import JobFinished, JobGivenBack, JobOverdue, JobStarted, Observers
@@ -61,7 +61,7 @@ class Dispatcher:
         concurrency: int,
         observe: Observers,
         on_error: Callable[[Job[Any, Any], BaseException], object] | None,
-        confirm: Callable[[Run, Finish], None],
+        confirm: Callable[[Run, Finish, BaseException | None], None],
     ) -> None:
         self._claims = claims
         self._session = session
@@ -208,17 +208,17 @@ class Dispatcher:
             error = None  # it was no failure
         if run.checkpoint is not None:
             finish = self._with_checkpoint(run, finish)
-        if self._observed:
-            self._tell_ended(run, finish, error)
-        if error is not None and run.job is not None:
-            self.tell_error(run.job, error)
         if run.tx_completed and finish is not None:
+            # The answer will say how it ended.
             self._claims.confirming(run)
-            self._confirm(run, finish)
-        elif finish is None:
-            self._claims.dropped(run)
+            self._confirm(run, finish, error)
         else:
-            self._claims.finished(run, finish)
+            if self._observed or error is not None:
+                self.tell_ended(run, run.job, finish.to if finish else None, error)
+            if finish is None:
+                self._claims.dropped(run)
+            else:
+                self._claims.finished(run, finish)
         # Job, task and run know each other: without this each job would be left to the collector.
         run.job = run.task = None
         if self._claims.pending:
@@ -230,20 +230,27 @@ class Dispatcher:
         self._marks.repeated.discard(run.claim)
         return finish and msgspec.structs.replace(finish, checkpoint=run.checkpoint)
 
-    def _tell_ended(self, run: Run, finish: Finish | None, error: BaseException | None) -> None:
-        if run.job is not None or error is not None:
-            seconds = run.seconds if run.job is not None else 0.0
-            self._observe(JobFinished(run.row, finish.to if finish else None, seconds, error))
-        elif finish is not None:
-            self._observe(JobGivenBack(run.row, "shutdown" if self.stopping else "not started"))
+    def tell_ended(
+        self, run: Run, job: Job[Any, Any] | None, to: FinishTo | None, error: BaseException | None
+    ) -> None:
+        """Tell observers, and of a failure the error handler.
 
-    def tell_error(self, job: Job[Any, Any], error: BaseException) -> None:
-        """An attempt failed."""
-        if self._on_error is None:
+        Args:
+            run: what is over.
+            job: what its handler saw; None: it was not called.
+            to: what becomes of the job; None: the claim was lost.
+            error: why the attempt failed, if it did.
+        """
+        if job is not None or error is not None:
+            seconds = run.seconds if job is not None else 0.0
+            self._observe(JobFinished(run.row, to, seconds, error))
+        elif to is not None:
+            self._observe(JobGivenBack(run.row, "shutdown" if self.stopping else "not started"))
+        if error is None or job is None or self._on_error is None:
             return
         try:
             self._on_error(job, error)
-        except Exception:
+        except (Exception, asyncio.CancelledError):
             _logger.exception("the error handler failed")
 
     # ---------------------------------------------------------------- interrupting

@@ -122,7 +122,7 @@ class Engine:
             on_error=settings.error_handler,
             confirm=self._confirmer.confirm,
         )
-        self._confirmer.on_error = self.dispatcher.tell_error
+        self._confirmer.on_ended = self.dispatcher.tell_ended
         self.dispatcher.loop_ends = self._loop_ends
         self._shape = Shape(
             claims,
@@ -330,17 +330,17 @@ class Engine:
     def _is_fetching(self, session: UUID, fetch_no: int) -> bool:
         return (session, fetch_no) in self.lanes.in_flight
 
-    def _take(self, session: UUID, result: FetchResult) -> None:
+    def _take(self, session: UUID, result: FetchResult, late: bool) -> None:
         """A fetch was answered."""
         if result.lost:
             self._spawn(self.session.lost(session))
         if session != self.session.id or not self.session.is_open:
             return  # ended meanwhile: rescuers see to these jobs
         for row in result.jobs:
-            self._take_row(row)
+            self._take_row(row, late)
         self.dispatcher.start_pending()
 
-    def _take_row(self, row: JobRow) -> None:
+    def _take_row(self, row: JobRow, late: bool) -> None:
         claim = row.claim
         assert claim is not None  # noqa: S101  # a fetched job is claimed
         run = Run(row, claim, self._workers.get(row.kind))
@@ -348,7 +348,8 @@ class Engine:
             self._give_back(run, reason, UNKNOWN_KIND_DELAY)
         elif self._shape.kind_is_full(row.kind):
             self._give_back(run, "kind at its limit", self._settings.poll_interval)
-        elif self._stopping:
+        elif self._stopping or (late and not self.lanes.has_room(row.queue)):
+            self.observe(JobGivenBack(row, "shutdown" if self._stopping else "no room"))
             self.claims.give_back(run, Finish(claim, "release"))
         else:
             self.claims.fetched(run)

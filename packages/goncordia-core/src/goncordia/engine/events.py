@@ -7,6 +7,7 @@ what it raises is logged and goes no further.
 from __future__ import annotations
 
 import logging
+from asyncio import CancelledError
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 from uuid import UUID
@@ -43,7 +44,7 @@ class JobStarted(msgspec.Struct, frozen=True):
 
 
 class JobFinished(msgspec.Struct, frozen=True):
-    """A handler is over, and its result is about to be sent.
+    """A handler is over, and its result is about to be sent, or was by the handler itself.
 
     Attributes:
         row: the job.
@@ -162,5 +163,5 @@ class Observers:
         for observer in self._observers:
             try:
                 observer(event)
-            except Exception:
+            except (Exception, CancelledError):
                 _logger.exception("an observer failed at %s", type(event).__name__)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import traceback
+from asyncio import CancelledError
 from datetime import datetime
 from typing import Final
 
@@ -44,7 +45,7 @@ def _name(cls: type[BaseException]) -> str:
 def _text(error: BaseException) -> str:
     try:
         text = str(error)
-    except Exception as broken:  # noqa: BLE001  # a user's __str__ may do anything
+    except (Exception, CancelledError) as broken:  # noqa: BLE001  # a user's __str__
         text = f"<its text raised {type(broken).__name__}>"
     return _storable(text[:MAX_MESSAGE])
 
@@ -54,7 +55,7 @@ def _traceback(error: BaseException) -> str:
         return ""
     try:
         lines = traceback.format_exception(error, limit=-_FRAMES)
-    except Exception as broken:  # noqa: BLE001  # a user's exception may do anything
+    except (Exception, CancelledError) as broken:  # noqa: BLE001  # as above
         return f"<formatting the traceback raised {type(broken).__name__}>"
     text = _storable("".join(lines)).encode()
     return text[-MAX_TRACEBACK:].decode(errors="ignore")

@@ -10,12 +10,13 @@ import logging
 import random
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 from uuid import UUID
 
 from goncordia.clock import Clock
 from goncordia.driver import After, BaseExecutor, FetchRequest, FetchResult, Finish, Outcome
-from goncordia.engine.calls import Backoff, Calls, one_each
+from goncordia.engine.calls import Calls, one_each
 from goncordia.engine.claims import Claims
 from goncordia.engine.run import Run, RunState
 from goncordia.engine.session import Session
@@ -37,6 +38,27 @@ Only handlers that were as quick count: a slow one's end does not say that anoth
 """
 
 
+_PATIENCE: Final = 2.0
+"""Seconds after which the room that a fetch may fill is given to others."""
+
+
+class _Reservation:
+    """The room that a fetch under way may fill."""
+
+    def __init__(self, reserve: Callable[[FetchRequest, int], None], request: FetchRequest) -> None:
+        self._reserve = reserve
+        self._request = request
+        self._held = True
+        reserve(request, 1)
+
+    def end(self) -> bool:
+        """Give the room back; False: it was before."""
+        held, self._held = self._held, False
+        if held:
+            self._reserve(self._request, -1)
+        return held
+
+
 class Lanes:
     """The exchange loops of a pool.
 
@@ -52,7 +74,8 @@ class Lanes:
         concurrency: slots.
         max_pending: claims that may wait for a slot; None: adapts.
         poll_interval: seconds between looks at an empty queue.
-        take: given each fetch's result, and the session that it was for.
+        take: given each fetch's result, the session that it was for, and whether it came late:
+            others may have filled its room.
         refuse: given a result that the driver refused; says what to send instead.
         unknown: told of a fetch whose outcome is not known, to look what it claimed.
     """
@@ -71,7 +94,7 @@ class Lanes:
         concurrency: int,
         max_pending: int | None,
         poll_interval: float,
-        take: Callable[[UUID, FetchResult], None],
+        take: Callable[[UUID, FetchResult, bool], None],
         refuse: Callable[[Run, Exception], Finish | None],
         unknown: Callable[[UUID, int], None],
     ) -> None:
@@ -122,22 +145,24 @@ class Lanes:
                 self._ready.set()  # more than one batch: another lane may take it
             self.busy += 1
             try:
-                await self._turn(runs, request, backoff)
+                error = await self._turn(runs, request)
             except BaseException:
                 self._claims.take_back(runs)
                 raise
             finally:
                 self.busy -= 1
+            if error is None:
+                backoff.reset()
+            else:
+                await backoff.pause(error, "exchanging results for jobs")
 
-    async def _turn(
-        self, runs: Sequence[Run], request: FetchRequest | None, backoff: Backoff
-    ) -> None:
+    async def _turn(self, runs: Sequence[Run], request: FetchRequest | None) -> Exception | None:
         try:
             await self._exchange(runs, request)
-            backoff.reset()
         except Exception as error:  # noqa: BLE001  # whatever it was: the lane goes on
             await self._after_failure(runs, request, error)
-            await backoff.pause(error, "exchanging results for jobs")
+            return error
+        return None
 
     # ---------------------------------------------------------------- what to ask for
 
@@ -156,7 +181,8 @@ class Lanes:
             return None
         number = self._session.next_fetch_no()
         # The other lanes need not look at the same queues, unless this one takes long.
-        self._look_at = now + self._poll_interval
+        if now >= self._look_at:
+            self._look_at = now + self._poll_interval
         return FetchRequest(self._session.id, number, room, queues, self._session.worker_id)
 
     def _room(self, now: float) -> int:
@@ -185,22 +211,32 @@ class Lanes:
             self._settle(runs, one_each(finishes, outcomes))
             return
         key = (request.session, request.fetch_no)
-        self._reserve(request)
+        reservation = _Reservation(self._reserve, request)
+        patience = self._clock.call_later(_PATIENCE, partial(self._lose_patience, reservation))
         self.in_flight.add(key)
         try:
             outcomes, result = await self._calls.once(self._executor.exchange(finishes, request))
         finally:
+            patience.cancel()
             self.in_flight.discard(key)
-            self._reserve(request, -1)
+            late = not reservation.end()
         freed = self._settle(runs, one_each(finishes, outcomes))
         if result is None:
             raise DriverError("the driver answered a fetch with nothing")
         self._plan(request, result, freed=freed)
-        self._take(request.session, result)
+        self._take(request.session, result, late)
 
-    def _reserve(self, request: FetchRequest, sign: int = 1) -> None:
+    def _reserve(self, request: FetchRequest, sign: int) -> None:
         self._reserved += sign * request.limit
         self._shape.reserve(request.queues, sign)
+
+    def _lose_patience(self, reservation: _Reservation) -> None:
+        if reservation.end():
+            self._ready.set()
+
+    def has_room(self, queue: str) -> bool:
+        """Whether one more job of this queue may be kept."""
+        return self._room(self._clock.monotonic()) > 0 and self._shape.has_room(queue)
 
     def _settle(self, runs: Sequence[Run], outcomes: Sequence[Outcome]) -> bool:
         """Note the answers; whether something that may let a job go was freed."""

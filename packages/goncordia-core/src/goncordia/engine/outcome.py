@@ -170,7 +170,7 @@ class Outcomes:
         try:
             delay = (policy or self._retry_policy).delay(attempt, error, self._rng)
             return None if delay is None else seconds("retry_policy's answer", delay, zero=True)
-        except Exception:
+        except (Exception, asyncio.CancelledError):
             _logger.exception("a retry policy failed, the default one applies")
             return DEFAULT_RETRY.delay(attempt, error, self._rng)
 

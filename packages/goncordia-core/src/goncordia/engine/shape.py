@@ -73,6 +73,10 @@ class Shape:
         limit = self._kind_limits.get(kind)
         return limit is not None and self._claims.active_by_kind[kind] >= limit
 
+    def has_room(self, queue: str) -> bool:
+        """Whether one more job of this queue may be kept."""
+        return self._queue_room(queue) > 0
+
     def _queue_room(self, name: str) -> int:
         limit = self._queue_limits.get(name)
         if limit is None:
