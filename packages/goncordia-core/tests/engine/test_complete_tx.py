@@ -94,6 +94,8 @@ async def test_what_was_not_committed_has_failed(
         "transaction not committed",
     )
     assert [type(each) for each in told] == [TransactionNotCommittedError]
+    (finished,) = stand.seen(JobFinished)
+    assert (finished.to, finished.error) == ("retry" if max_attempts > 1 else "discard", told[0])
     assert [job.kind for job in (await stand.client.list()).jobs] == ["work"]
 
 
@@ -123,6 +125,8 @@ async def test_what_rolled_it_back_says_what_becomes_of_the_job(
 
 
 async def test_an_error_after_the_commit_changes_nothing(stand: Stand) -> None:
+    told: list[BaseException] = []
+
     @stand.registry.worker(Work)
     async def work(job: Job[Work]) -> None:
         async with stand.memory.transaction() as tx:
@@ -130,8 +134,12 @@ async def test_an_error_after_the_commit_changes_nothing(stand: Stand) -> None:
         raise ValueError("too late")
 
     handle = await stand.enqueue()
-    async with stand.working():
+    async with stand.working(error_handler=lambda job, error: told.append(error)):
         await stand.advance(1)
+    # Nor is anybody told of a failure.
+    assert told == []
+    (finished,) = stand.seen(JobFinished)
+    assert (finished.to, finished.error) == ("complete", None)
     row = await stand.row(handle)
     assert (row.state, row.output, row.errors) == (JobState.COMPLETED, b'"done"', ())
 

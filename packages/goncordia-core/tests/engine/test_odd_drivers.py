@@ -11,7 +11,7 @@ import pytest
 
 from goncordia import Job, JobState
 from goncordia.driver import JobRow
-from goncordia.engine.events import JobFinished
+from goncordia.engine.events import JobFinished, JobGivenBack
 
 from .stand import Gate, Stand, Work
 from .wire import away
@@ -104,6 +104,89 @@ async def test_what_a_driver_notes_on_its_claims_is_its_own_affair(stand: Stand)
         assert (await stand.state(handle), gate.waiting) == ("cancelled", 0)
 
 
+async def test_a_driver_that_cancels_its_own_calls_ends_no_part_of_the_engine(
+    stand: Stand,
+) -> None:
+    gate = stand.gated(max_attempts=1)
+    cancelled: Any = asyncio.CancelledError()  # an Exception as far as the wire knows
+    for name in ("session_open", "exchange", "session_beat", "held", "expire", "mark_many"):
+        stand.wire.fail(name, cancelled)
+    handle = await stand.enqueue()
+    async with stand.working() as pool:
+        await stand.advance(40)
+        assert gate.waiting == 1
+        stand.wire.fail("exchange", cancelled, only=lambda args: bool(args[0]))
+        stand.wire.fail("finish_many", cancelled)
+        gate.open()
+        await stand.advance(5)
+        assert await stand.state(handle) == "completed"
+        engine = stand.engine(pool)
+        assert not any(task.done() for task in (*engine._lane_tasks, *engine._background))
+        assert stand.wire.count("session_beat") >= 8
+        assert stand.wire.count("expire") >= 3
+
+
+async def test_one_hung_fetch_does_not_keep_the_whole_room(stand: Stand) -> None:
+    """It may bring jobs for every slot, but nobody knows when."""
+    gate = stand.gated()
+    hung = stand.wire.hold("exchange", after=True, only=lambda args: args[1] is not None)
+    first = await stand.enqueue(Work(1))
+    async with stand.working(concurrency=1, lease=60, heartbeat_interval=5):
+        assert (hung.reached, await stand.state(first)) == (1, "running")
+        second = await stand.enqueue(Work(2))
+        await stand.advance(1)
+        assert gate.waiting == 0
+        await stand.advance(3)
+        assert (gate.waiting, await stand.state(second)) == (1, "running")
+        # At last it is answered: there is no slot any more, and the job goes back.
+        hung.let_go()
+        await stand.advance(0)
+        row = await stand.row(first)
+        assert (row.state, row.attempt, gate.waiting) == (JobState.AVAILABLE, 0, 1)
+        assert [event.reason for event in stand.seen(JobGivenBack)] == ["no room"]
+        gate.open()
+        await stand.advance(2)
+    assert (await stand.state(first), await stand.state(second)) == ("completed", "completed")
+    assert gate.most == 1
+
+
+async def test_a_late_answer_that_finds_room_is_taken(stand: Stand) -> None:
+    gate = stand.gated()
+    hung = stand.wire.hold("exchange", after=True, only=lambda args: args[1] is not None)
+    first = await stand.enqueue(Work(1))
+    async with stand.working(concurrency=2, lease=60):
+        await stand.advance(5)
+        await stand.enqueue(Work(2))
+        await stand.advance(1)
+        assert gate.waiting == 1
+        hung.let_go()
+        await stand.advance(0)
+        assert (gate.waiting, await stand.state(first)) == (2, "running")
+        gate.open()
+    assert stand.seen(JobGivenBack) == []
+
+
+async def test_a_hung_lane_does_not_put_off_the_look_that_was_planned() -> None:
+    """The next job's time is known; sending a result in between must not move it."""
+    stand = Stand(wakes=False)
+    times: list[float] = []
+
+    @stand.registry.worker(Work)
+    async def work(job: Job[Work]) -> None:
+        times.append(stand.clock.monotonic())
+        await stand.clock.sleep(0.5)
+
+    await stand.enqueue(Work(1))
+    later = await stand.enqueue(Work(2), delay=1)
+    async with stand.working(poll_interval=10, concurrency=5):
+        stand.wire.hold("exchange", only=lambda args: bool(args[0]))
+        await stand.advance(5)
+        assert await stand.state(later) != "scheduled"
+        # Two seconds after the result was sent, the other lane may use the room.
+        assert [round(each, 3) for each in times] == [0, 2.5]
+        stand.wire.heal()
+
+
 # ---------------------------------------------------------------- event loops
 
 
@@ -140,7 +223,7 @@ def test_eager_tasks() -> None:
     async def work(job: Job[Work]) -> None:
         seen.append(job.args.n)
         most.append(stand.pools[0].running)
-        if job.args.n % 10 == 0:
+        if job.args.n % 1000 == 999:
             await asyncio.sleep(0)
 
     async def main() -> None:

@@ -51,6 +51,35 @@ async def test_directives_of_the_user_s_own_making(
     assert (row.state.value, row.attempt, len(row.errors)) == (state, 1, 1)
 
 
+class CancellingError(Exception):
+    def __str__(self) -> str:
+        raise asyncio.CancelledError
+
+
+@pytest.mark.parametrize("where", ["observer", "error handler", "policy", "text"])
+async def test_a_cancellation_out_of_what_is_not_awaited_costs_no_slot(
+    stand: Stand, where: str
+) -> None:
+    def cancel(*_: object) -> float:
+        raise asyncio.CancelledError
+
+    @stand.registry.worker(Work, retry_policy=cancel if where == "policy" else lambda _: 1000)
+    async def work(job: Job[Work]) -> None:
+        raise CancellingError if where == "text" else ValueError
+
+    settings: dict[str, Any] = {}
+    if where == "observer":
+        settings["observer"] = cancel
+    if where == "error handler":
+        settings["error_handler"] = cancel
+    handle = await stand.enqueue()
+    async with stand.working(**settings) as pool:
+        await stand.advance(0)
+        assert (pool.running, len(stand.engine(pool).claims)) == (0, 0)
+    row = await stand.row(handle)
+    assert (row.attempt, len(row.errors)) == (1, 1)
+
+
 async def test_what_swallowed_its_time_out_is_told_once_more_at_the_shutdown(stand: Stand) -> None:
     told: list[float] = []
 

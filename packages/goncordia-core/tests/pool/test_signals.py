@@ -14,7 +14,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from goncordia import ConfigurationError
+from goncordia import ConfigurationError, Registry
 
 from .kit import Kit, Work
 
@@ -81,10 +81,13 @@ asyncio.run(main())
 AWAY = """
 class Away(MemoryDriver):
     def executor(self):
+        inner = super().executor()
         class Proxy:
             def __getattr__(self, name):
-                say("started")
-                raise DriverUnavailableError("away")
+                if name == "session_open":
+                    say("started")
+                    raise DriverUnavailableError("away")
+                return getattr(inner, name)
         return Proxy()
 
 @registry.worker(Work)
@@ -229,8 +232,6 @@ async def test_a_pool_that_is_started_is_run(kit: Kit) -> None:
 
 
 async def test_errors_of_the_start_are_raised(kit: Kit) -> None:
-    from goncordia import Registry
-
     with pytest.raises(ConfigurationError, match="it has no workers"):
         await kit.pool(registry=Registry()).run()
 
