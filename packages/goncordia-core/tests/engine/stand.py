@@ -131,8 +131,17 @@ class Stand:
             await self.stop(pool)
 
     async def stop(self, pool: WorkerPool) -> None:
-        """Stop a pool, and move time on if it takes time."""
+        """Stop a pool, and move time on if it takes time. Nothing of it may be left."""
+        engine = pool._engine
         await self.finish(pool.stop())
+        if engine is None:
+            return
+        claims, lanes = engine.claims, engine.lanes
+        left = [*claims, *claims.pending, *claims.running]
+        counts = [claims.active, *claims.active_by_queue.values(), *claims.active_by_kind.values()]
+        asked = [*lanes._shape._asked_queues.values(), *lanes._shape._asked_kinds.values()]
+        assert (left, claims.unsent, len(lanes.in_flight), lanes.busy) == ([], 0, 0, 0)
+        assert not any([*counts, *asked, lanes._reserved]), "something is counted that is not there"
 
     async def finish(self, awaitable: Any, within: float = 300.0) -> Any:
         """Await something that needs time to go on."""

@@ -41,6 +41,7 @@ async def test_lost_interrupts_what_runs_and_sends_nothing_for_it(
         stand.wire.forget()
         await stand.advance(5)  # the beat is answered: lost
         assert sorted(gate.ends) == ["interrupted 0", "interrupted 1"]
+        assert gate.came == 2  # what was fetched and had not started is dropped
         assert [event.to for event in stand.seen(JobFinished)] == [None, None]
         assert stand.seen(SessionLost) == [SessionLost(old, 2)]
         assert stand.session(pool) != old
