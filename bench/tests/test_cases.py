@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from goncordia_bench import cli
 from goncordia_bench.cases import CASES
 from goncordia_bench.cli import main
 from goncordia_bench.harness import sample
-from goncordia_bench.harness.model import Case
+from goncordia_bench.harness.model import Case, Sample
 from goncordia_bench.harness.sample import SampleError, take
 from goncordia_bench.payload import ARGS, Email, emails, registry_of
 
@@ -74,6 +75,32 @@ def test_the_command_runs_what_it_is_told_and_writes_it_down(
     again = tmp_path / "again"
     assert main(["--show", str(tmp_path / "latest.json"), "--folder", str(again)]) == 0
     assert (again / "latest.md").read_text() == (tmp_path / "latest.md").read_text()
+
+
+def test_what_fails_is_left_out_and_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def faked(case: Case, subject: str, *, number: int, quick: bool, scratch: Path) -> Sample:
+        if subject == "sync":
+            raise SampleError("sync broke")
+        return Sample(case.name, subject, number, 0.0, 1.0, {"jobs/s": 5.0})
+
+    monkeypatch.setattr(cli, "take", faked)
+    assert main(["--quick", "--only", "enqueue_many", "--folder", str(tmp_path)]) == 1
+    assert "sync broke" in capsys.readouterr().out
+    data = json.loads((tmp_path / "latest.json").read_text())
+    assert [each["subject"] for each in data["samples"]] == ["async", "floor"]
+
+
+def test_nothing_is_written_when_all_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(case: Case, subject: str, **words: object) -> Sample:
+        raise SampleError(f"{case.name}, {subject} broke {sorted(words)}")
+
+    monkeypatch.setattr(cli, "take", failing)
+    assert main(["--quick", "--only", "enqueue_many", "--folder", str(tmp_path)]) == 1
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("words", [["--only", "nonsense"], ["--rounds", "0"], ["--rounds", "x"]])

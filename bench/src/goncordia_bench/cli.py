@@ -20,7 +20,7 @@ from goncordia_bench.harness.rounds import plan
 from goncordia_bench.harness.sample import SampleError, take
 from goncordia_bench.report.numbers import figure, spread
 from goncordia_bench.report.run import Run, restored
-from goncordia_bench.report.table import summary, target, verdict
+from goncordia_bench.report.table import summary, target
 
 __all__ = ["main"]
 
@@ -53,32 +53,37 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run and report; 0 if everything ran, whether or not it was fast."""
+    """Run and report; 0 if everything ran, whether or not it was fast.
+
+    What fails is left out and told in the end; the others go on.
+    """
     parser = _parser()
     given = parser.parse_args(arguments)
     rounds = given.rounds if given.rounds is not None else 1 if given.quick else _ROUNDS
     if rounds < 1:
         parser.error(f"--rounds: {rounds} is not 1 or more")
     console = Console()
+    failures: list[SampleError] = []
     if given.show is not None:
         run = restored(json.loads(given.show.read_text(encoding="utf-8")), CASES)
     else:
         cases = [case for case in CASES if not given.only or case.name in given.only]
-        try:
-            run = _run(console, cases, rounds, quick=given.quick, folder=given.folder)
-        except SampleError as error:
-            console.print(str(error), markup=False, style="red")
-            return 1
+        run, failures = _run(console, cases, rounds, quick=given.quick, folder=given.folder)
     _show(console, run)
-    run.write(given.folder)
-    console.print(f"written: {given.folder}/latest.json, .md, .svg")
-    if given.docs:
+    for failure in failures:
+        console.print(str(failure), markup=False, style="red")
+    if run.samples:
+        run.write(given.folder)
+        console.print(f"written: {given.folder}/latest.json, .md, .svg")
+    if given.docs and not failures:
         run.write_docs(_BENCH.parent / "docs")
         console.print("written: docs/benchmarks.md, docs/benchmarks.svg")
-    return 0
+    return 1 if failures else 0
 
 
-def _run(console: Console, cases: Sequence[Case], rounds: int, *, quick: bool, folder: Path) -> Run:
+def _run(
+    console: Console, cases: Sequence[Case], rounds: int, *, quick: bool, folder: Path
+) -> tuple[Run, list[SampleError]]:
     folder.mkdir(parents=True, exist_ok=True)
     machine = describe(folder)
     if machine.file_system == "tmpfs":
@@ -89,6 +94,7 @@ def _run(console: Console, cases: Sequence[Case], rounds: int, *, quick: bool, f
     )
     steps = list(plan(cases, rounds))
     samples: list[Sample] = []
+    failures: list[SampleError] = []
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -102,11 +108,16 @@ def _run(console: Console, cases: Sequence[Case], rounds: int, *, quick: bool, f
         bar = progress.add_task("", total=len(steps))
         for number, case, subject in steps:
             progress.update(bar, description=f"round {number + 1}: {case.name}, {subject}")
-            sample = take(case, subject, number=number, quick=quick, scratch=Path(scratch))
-            samples.append(sample)
-            progress.console.print(_line(sample), markup=False, highlight=False)
+            try:
+                sample = take(case, subject, number=number, quick=quick, scratch=Path(scratch))
+            except SampleError as error:
+                failures.append(error)
+                progress.console.print(f"{case.name}, {subject}: failed", style="red")
+            else:
+                samples.append(sample)
+                progress.console.print(_line(sample), markup=False, highlight=False)
             progress.advance(bar)
-    return Run(machine, tuple(cases), tuple(samples), rounds, quick, load())
+    return Run(machine, tuple(cases), tuple(samples), rounds, quick, load()), failures
 
 
 def _line(sample: Sample) -> str:
@@ -115,6 +126,8 @@ def _line(sample: Sample) -> str:
 
 
 def _show(console: Console, run: Run) -> None:
+    if not run.samples:
+        return
     results = run.results()
     for case, found in results:
         table = Table(title=case.title, title_justify="left", title_style="bold")
@@ -124,9 +137,8 @@ def _show(console: Console, run: Run) -> None:
             is_ratio = result.measure.against is not None
             value = spread(result.value, is_ratio=is_ratio, unit=result.measure.unit)
             colour = {"reached": "green", "missed": "red", "reported": ""}[result.verdict]
-            table.add_row(
-                result.measure.title, value, target(result), verdict(result), style=colour
-            )
+            word = "" if result.verdict == "reported" else result.verdict
+            table.add_row(result.measure.title, value, target(result), word, style=colour)
         console.print(table)
     console.print(summary([result for _, found in results for result in found]))
     if run.quick:

@@ -72,6 +72,9 @@ async def _engine(
     """Seconds in which a pool works canned rows."""
     driver = CannedDriver(jobs)
     seen: deque[object] = deque(maxlen=1000)
+    gc.collect()
+    gc.freeze()
+    started = time.perf_counter()
     async with WorkerPool(
         driver,
         _registry(handler, timeout),
@@ -79,9 +82,6 @@ async def _engine(
         middleware=middleware,
         observer=seen.append if observed else None,
     ) as pool:
-        gc.collect()
-        gc.freeze()
-        started = time.perf_counter()
         await pool.drain()
         seconds = time.perf_counter() - started
     gc.unfreeze()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from math import inf
 from typing import Any, ClassVar, NoReturn
 from uuid import UUID
@@ -32,9 +32,10 @@ from goncordia.driver import (
     Outcome,
     Page,
     PutResult,
+    QueueState,
     Record,
 )
-from goncordia.ids import JobIds
+from goncordia.ids import JobIds, new_session_id
 from goncordia_bench.payload import ARGS, QUEUE, Email
 
 __all__ = ["CannedDriver"]
@@ -84,22 +85,23 @@ _NO_META: dict[str, str] = {}
 class _CannedExecutor(BaseExecutor):
     def __init__(self, clock: Clock, jobs: int) -> None:
         super().__init__("canned", _CAPABILITIES, clock)
-        ids = JobIds(clock, random.Random(1).getrandbits)
-        self._ids = [ids() for _ in range(jobs)]
-        self._rows: list[JobRow] = []
+        ids, session, at = (
+            JobIds(clock, random.Random(1).getrandbits),
+            new_session_id(),
+            clock.now(),
+        )
+        # The claims are of a session of nobody's; the engine has no reason to look at it.
+        self._rows = [_row(ids(), session, at) for _ in range(jobs)]
+        self._rows.reverse()
         self.finished = 0
-        self.exchanges = 0
 
     async def session_open(self, session: UUID, worker_id: str, lease: float, /) -> None:
-        """Make the rows, claimed by the session."""
-        at = datetime.now(UTC)
-        self._rows = [_row(job_id, session, at) for job_id in reversed(self._ids)]
+        """Nothing to do."""
 
     async def exchange(
         self, finishes: Sequence[Finish], request: FetchRequest | None, /
     ) -> tuple[list[Outcome], FetchResult | None]:
         """Count the finishes, give the next rows."""
-        self.exchanges += 1
         self.finished += len(finishes)
         outcomes = [_DONE] * len(finishes)
         if request is None:
@@ -117,6 +119,10 @@ class _CannedExecutor(BaseExecutor):
     async def list_jobs(self, where: ListFilter, page: bytes | None, limit: int, /) -> Page:
         """What a drain asks: is anything left?"""
         return Page(self._rows[-1:])
+
+    async def queue_list(self) -> list[QueueState]:
+        """What a drain asks: is anything paused?"""
+        return []
 
     async def session_beat(self, session: UUID, lease: float, /) -> Beat:
         """Held."""

@@ -8,7 +8,7 @@ from goncordia_bench.harness.model import Case
 from goncordia_bench.harness.stats import Result
 from goncordia_bench.report.numbers import figure, ratio, spread
 
-__all__ = ["markdown", "summary", "target", "verdict"]
+__all__ = ["markdown", "summary", "target"]
 
 _VERDICTS = {"reached": "reached", "missed": "**missed**", "reported": ""}
 
@@ -23,11 +23,6 @@ def target(result: Result) -> str:
     return ""
 
 
-def verdict(result: Result) -> str:
-    """Reached, missed, or nothing."""
-    return _VERDICTS[result.verdict]
-
-
 def _cells(result: Result) -> tuple[str, ...]:
     measure = result.measure
     value = spread(result.value, is_ratio=measure.against is not None, unit=measure.unit)
@@ -38,7 +33,7 @@ def _cells(result: Result) -> tuple[str, ...]:
             figure(result.of.median, measure.unit),
             figure(result.against.median, measure.unit),
         )
-    return (measure.title, value, target(result), verdict(result), *sides)
+    return (measure.title, value, target(result), _VERDICTS[result.verdict], *sides)
 
 
 def markdown(sections: Iterable[tuple[Case, Sequence[Result]]]) -> str:
