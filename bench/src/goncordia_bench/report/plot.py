@@ -22,7 +22,7 @@ _NUMBERS: Final = 110
 # Colours that are told apart on white and on black, also by the colour-blind.
 _STYLE: Final = """
   text { font: 13px system-ui, sans-serif; fill: #24292f }
-  .head { font-weight: 600 } .note { fill: #6e7781 }
+  .head { font-weight: 600 } .note { fill: #6e7781; font-weight: 400 }
   .ours { fill: #0969da } .peer { fill: #bf8700 } .floor { fill: #8c959f }
   .range { stroke: #24292f; stroke-width: 1.5 }
   @media (prefers-color-scheme: dark) {

@@ -81,7 +81,8 @@ class Run:
         """The plot."""
         machine = self.machine
         note = (
-            f"medians of {self.rounds} rounds, lines: lowest to highest · {machine.cpu}, "
+            f"{self._told_rounds()}: bars are medians, lines reach from lowest to highest · "
+            f"{machine.cpu}, "
             f"{machine.cores} cores · Python {machine.python}, SQLite {machine.sqlite}"
         )
         return svg(PANELS, self.spreads(), note)
@@ -95,10 +96,13 @@ class Run:
             f"Taken {machine.taken_at[:10]} on {machine.cpu}, {machine.cores} cores, "
             f"{machine.system}, Python {machine.python}, SQLite {machine.sqlite} ({versions}). "
             f"Writing 4 KiB and pressing it to this disk ({machine.file_system}) takes "
-            f"{machine.fsync_us:,.0f} µs. {self.rounds} rounds. "
+            f"{machine.fsync_us:,.0f} µs. {self._told_rounds()}. "
             f"The load of the machine, this run included, was {min(loads):.1f} to "
             f"{max(loads):.1f}, and {machine.load_before:.1f} in the minute before."
         )
+
+    def _told_rounds(self) -> str:
+        return "1 round" if self.rounds == 1 else f"{self.rounds} rounds"
 
     # ---------------------------------------------------------------- files
 
