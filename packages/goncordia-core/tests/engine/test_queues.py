@@ -123,7 +123,9 @@ async def test_a_kind_s_limit_holds_over_several_queues(stand: Stand) -> None:
     assert (len(busy.order), busy.most["work"]) == (12, 2)
 
 
-async def test_a_full_kind_does_not_hold_up_the_others(stand: Stand) -> None:
+@pytest.mark.parametrize("fetch_kinds", [True, False])
+async def test_a_full_kind_does_not_hold_up_the_others(fetch_kinds: bool) -> None:
+    stand = Stand(fetch_kinds=fetch_kinds)
     busy = Busy(stand)
     for n in range(20):
         await stand.enqueue(Work(n), priority=5)
@@ -133,6 +135,24 @@ async def test_a_full_kind_does_not_hold_up_the_others(stand: Stand) -> None:
         await stand.advance(1)
         assert await stand.state(other) == "running"
         busy.gate.open()
+
+
+async def test_a_long_line_of_a_full_kind_is_not_claimed_all_the_time() -> None:
+    """A driver that cannot choose kinds gives them again and again."""
+    stand = Stand(fetch_kinds=False)
+    busy = Busy(stand)
+    handles = [await stand.enqueue(Work(n)) for n in range(500)]
+    policies = {"work": KindPolicy(concurrency=1)}
+    async with stand.working(kind_policies=policies):
+        await stand.advance(60)
+        assert busy.now["work"] == 1
+        assert 499 <= len(stand.seen(JobGivenBack)) <= 1500
+        busy.gate.open()
+        # Each of them comes again within a minute.
+        await stand.advance(62)
+        assert {await stand.state(handle) for handle in handles} == {"completed"}
+    assert busy.most["work"] == 1
+    assert {(await stand.row(handle)).attempt for handle in handles} == {1}
 
 
 @pytest.mark.parametrize(

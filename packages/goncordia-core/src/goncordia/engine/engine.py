@@ -44,6 +44,9 @@ _WATCH_SHARE: Final = 1 / 3
 _INTERRUPT_GRACE: Final = 5.0
 """Seconds for which a shutdown waits for handlers that it interrupted."""
 
+_LONGEST_STAY: Final = 60.0
+"""Seconds for which a job goes back, at most, whose kind is at its limit here."""
+
 _CALL_BOUND_SHARE: Final = 0.5
 """A call of the driver is given up after this share of the lease."""
 
@@ -346,8 +349,10 @@ class Engine:
         run = Run(row, claim, self._workers.get(row.kind))
         if (reason := self.why_not(row)) is not None:
             self._give_back(run, reason, UNKNOWN_KIND_DELAY)
-        elif self._shape.kind_is_full(row.kind):
-            self._give_back(run, "kind at its limit", self._settings.poll_interval)
+        elif surplus := self._shape.surplus(row.kind):
+            # Without fetch_kinds they come again and again; so ever fewer of them at a time.
+            delay = self._settings.poll_interval * (1 + surplus / self._settings.concurrency)
+            self._give_back(run, "kind at its limit", min(delay, _LONGEST_STAY))
         elif self._stopping or (late and not self.lanes.has_room(row.queue)):
             self.observe(JobGivenBack(row, "shutdown" if self._stopping else "no room"))
             self.claims.give_back(run, Finish(claim, "release"))

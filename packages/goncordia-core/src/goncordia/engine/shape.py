@@ -44,6 +44,7 @@ class Shape:
         # Requests in flight may bring this many jobs of a queue or a kind.
         self._asked_queues: dict[str, int] = dict.fromkeys(queue_limits, 0)
         self._asked_kinds: dict[str, int] = dict.fromkeys(kind_limits, 0)
+        self._surplus: dict[str, int] = dict.fromkeys(kind_limits, 0)
 
     def queues(self, room: int) -> tuple[QueueFetch, ...]:
         """What to ask for; empty: there is no room for anything."""
@@ -68,10 +69,18 @@ class Shape:
             for kind in self._asked_kinds:
                 self._asked_kinds[kind] += sign * queues[0].kinds.get(kind, 0)
 
-    def kind_is_full(self, kind: str) -> bool:
-        """Whether a job of this kind that was just claimed is one too many."""
+    def surplus(self, kind: str) -> int:
+        """Whether a job of this kind that was just claimed is one too many.
+
+        0: it may be kept. Else how many it were since one was kept, this one included: the longer
+        the kind is full, the longer its other jobs may stay away.
+        """
         limit = self._kind_limits.get(kind)
-        return limit is not None and self._claims.active_by_kind[kind] >= limit
+        if limit is None:
+            return 0
+        full = self._claims.active_by_kind[kind] >= limit
+        self._surplus[kind] = self._surplus[kind] + 1 if full else 0
+        return self._surplus[kind]
 
     def has_room(self, queue: str) -> bool:
         """Whether one more job of this queue may be kept."""
