@@ -6,7 +6,7 @@ Subclass :class:`DriverConformance` with the fixture ``make_driver``; the README
 import pytest
 
 # Before the first import of a module with tests, so that their asserts say what was compared.
-pytest.register_assert_rewrite("goncordia_conformance")
+pytest.register_assert_rewrite("goncordia_conformance.rules", "goncordia_conformance.lab")
 
 from goncordia_conformance.base import Conformance  # noqa: E402 - after the line above
 from goncordia_conformance.lab import Lab, MakeDriver, Session  # noqa: E402 - as above

@@ -31,6 +31,7 @@ from goncordia.driver import (
     NewJob,
     Outcome,
     QueueFetch,
+    SyncExecutor,
     When,
 )
 from goncordia.gontest import MockClock
@@ -131,6 +132,7 @@ class Lab:
         self._mock = MockClock() if mock_time else None
         self.new_id = JobIds(self._mock or SystemClock())
         self._drivers = AsyncExitStack()
+        self._after = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
         """Open the driver."""
@@ -143,7 +145,8 @@ class Lab:
 
     async def __aexit__(self, *exc: object) -> None:
         """Close every driver."""
-        await self._drivers.aclose()
+        async with self._after:  # what is synchronous is closed last: it has threads of its own
+            await self._drivers.aclose()
 
     @property
     def capabilities(self) -> Capabilities:
@@ -163,6 +166,11 @@ class Lab:
         driver = self.make_driver(clock=self._mock)
         self._drivers.push_async_callback(driver.aclose)
         return driver
+
+    def sync_executor(self) -> SyncExecutor:
+        """The driver's operations for synchronous code; not to be used on this thread."""
+        self._after.push_async_callback(asyncio.to_thread, self.driver.close)
+        return self.driver.sync_executor()
 
     async def now(self) -> datetime:
         """The driver's time."""

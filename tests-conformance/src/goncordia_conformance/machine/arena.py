@@ -30,7 +30,8 @@ class Arena:
     """
 
     def __init__(self, make_driver: MakeDriver, transaction: Transaction | None) -> None:
-        self._runner = asyncio.Runner()
+        # With a factory of its own it leaves the thread's current loop, which is pytest's, alone.
+        self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
         self._loop = self._runner.get_loop()
         self.clock = MockClock()
         self.transaction = transaction

@@ -19,7 +19,7 @@ class SyncTests(Conformance, rule="states"):
     """``sync_executor`` answers as the asynchronous one does."""
 
     async def test_it_does_the_same(self, lab: Lab) -> None:
-        sync = lab.driver.sync_executor()
+        sync = lab.sync_executor()
 
         def work() -> None:
             jobs = [lab.job(queue=queue) for queue in "abc"]
@@ -44,12 +44,12 @@ class SyncTests(Conformance, rule="states"):
         assert await lab.executor.count(ListFilter()) == 2
 
     async def test_errors_come_through(self, lab: Lab) -> None:
-        sync = lab.driver.sync_executor()
+        sync = lab.sync_executor()
         with pytest.raises(InvalidCursorError):
             await asyncio.to_thread(sync.list_jobs, ListFilter(), b"nonsense", 5)
 
     async def test_many_threads_share_it(self, live_lab: Lab) -> None:
-        sync = live_lab.driver.sync_executor()
+        sync = live_lab.sync_executor()
         jobs = [[live_lab.job() for _ in range(25)] for _ in range(8)]
         await in_threads([partial(sync.insert_many, batch) for batch in jobs])
         assert await live_lab.executor.count(ListFilter()) == 200

@@ -262,7 +262,7 @@ class UniquenessTests(Conformance, rule=6):
     @needs("unique_jobs")
     async def test_many_threads_insert_one_job(self, live_lab: Lab) -> None:
         jobs = [live_lab.job(unique_key=KEY) for _ in range(8)]
-        executor = live_lab.driver.sync_executor()
+        executor = live_lab.sync_executor()
         results = [
             result
             for results in await in_threads([partial(executor.insert_many, [job]) for job in jobs])
