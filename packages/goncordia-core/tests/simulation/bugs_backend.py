@@ -7,6 +7,8 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+import msgspec
+
 from goncordia.driver import Beat, Claim, FetchResult, Finish, Outcome
 from goncordia.memory import store as store_module
 from goncordia.memory.sessions import Session, Sessions
@@ -69,6 +71,16 @@ def cancel_requests_are_forgotten(
         if job is not None:
             job.cancel_requested = False
     return _finish_many(self, finishes, now)
+
+
+_finish = Store._finish
+
+
+@bug("a rescuer releases only what has not started", Store, "_finish", within=0)
+def rescues_release_what_has_started(self: Store, finish: Finish, now: datetime) -> Outcome:
+    if finish.rescue and finish.to == "release":
+        finish = msgspec.structs.replace(finish, rescue=False)
+    return _finish(self, finish, now)
 
 
 @bug("an ended session is told so", Sessions, "end", records=False)

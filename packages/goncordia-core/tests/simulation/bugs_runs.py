@@ -115,3 +115,18 @@ def transactions_are_not_confirmed(self: Confirmer, run: Run, finish: Finish) ->
 @bug("a checkpoint is stored when it returns", Dispatcher, "checkpoint")
 async def checkpoints_are_not_stored(self: Dispatcher, run: Run, value: bytes) -> None:
     return
+
+
+@bug(
+    "a finish stores a checkpoint again that may have been overwritten",
+    Dispatcher,
+    "_with_checkpoint",
+    within=300,
+    faults=Faults(rate=0.05),
+    kinds=(0, 0, 1, 0),
+    records=False,
+)
+def checkpoints_are_not_stored_again(
+    self: Dispatcher, run: Run, finish: Finish | None
+) -> Finish | None:
+    return finish

@@ -35,7 +35,6 @@ class Chaos:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._kept: set[asyncio.Task[object]] = set()
 
     def plan_outages(self) -> None:
         """The backend goes away, for shorter or longer than a lease, or not at all."""
@@ -64,10 +63,7 @@ class Chaos:
         world, rng = self._world, self._world.seeded()
         process = world.members[0].process
         await self._moment(rng, process, rng.uniform(1.0, 40.0))
-        world.trace("kill", process.name)
-        process.kill()
-        await asyncio.sleep(0.001)
-        self._kept |= asyncio.all_tasks()  # else its tasks are in nobody's hands, and collected
+        await world.kill(process)
         if rng.random() < 0.5:
             await asyncio.sleep(rng.uniform(0.0, 10.0))
             world.start_pool("p3")

@@ -60,7 +60,7 @@ def main(argv: list[str] | None = None) -> int:
     seeds = range(given.s, given.s + given.n)
     with ProcessPoolExecutor(given.j) as pool:
         if given.bugs:
-            names = [given.bug] if given.bug else list(BUGS)
+            names = [given.bug] if given.bug else [name for name in BUGS if BUGS[name].within]
             return int(sum(not _hunt(pool, seeds, bug) for bug in names) > 0)
         failed = _report(pool, seeds, given.bug, counts=given.c)
     return int(failed > 0 and given.bug is None)

@@ -34,6 +34,7 @@ class RunEntry:
         row: the job as it was claimed.
         claim: under which claim.
         started_at: when.
+        ended_at: when it was over.
         interrupted: the handler was told to end.
         said: what it did in the end; empty while it runs.
         tx: it tried to complete itself in a transaction.
@@ -45,6 +46,7 @@ class RunEntry:
     __slots__ = (
         "cancel_heard_at",
         "claim",
+        "ended_at",
         "interrupted",
         "job",
         "may_end",
@@ -64,6 +66,7 @@ class RunEntry:
         self.row = row
         self.claim = claim
         self.started_at = now
+        self.ended_at = math.inf
         self.interrupted = False
         self.said = ""
         self.tx = False

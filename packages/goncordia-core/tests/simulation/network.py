@@ -10,19 +10,29 @@ import asyncio
 import random
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeAlias
 
 from goncordia.errors import DriverBusyError, DriverError, DriverUnavailableError
 
 from .loop import SimLoop
 from .process import Process
 
-__all__ = ["CALL_BOUND", "Faults", "Network", "Outage", "Watcher"]
+__all__ = ["CALL_BOUND", "Fate", "Faults", "Network", "Outage", "Watcher"]
 
 CALL_BOUND = 3.0
 """Seconds after which a driver of its own gives up on a call, if it does; see `Network.call`."""
 
 _LATENCY = 200.0  # the rate of an exponential distribution: 5 ms on average, each way
+
+
+Kind: TypeAlias = Literal["ok", "before", "after", "late", "slow", "zombie", "hang"]
+"""What becomes of a request: fails before its effect, or after; is answered late; takes effect late
+and is answered; takes effect when its client has given up; or never arrives."""
+
+_KINDS: tuple[Kind, ...] = ("before", "after", "late", "slow", "zombie", "hang")
+
+Fate: TypeAlias = tuple[Kind, float]
+"""A kind, and by how many seconds it is late."""
 
 
 class Watcher(Protocol):
@@ -68,9 +78,6 @@ class Outage:
     stalls: bool
 
 
-_KINDS = ("before", "after", "late", "zombie", "hang")
-
-
 class Network:
     """Carries requests.
 
@@ -78,6 +85,8 @@ class Network:
         in_flight_late: zombies and queued requests, which may take effect at any time.
         outages: when the backend is away.
         calls: how many requests were made.
+        judge: decides what becomes of a request; None: chance does.
+        watcher: hears of every request.
     """
 
     def __init__(
@@ -90,6 +99,7 @@ class Network:
         self._loop = loop
         self._rng = rng
         self._faults = faults
+        self.judge: Callable[[Process, str], Fate | None] = lambda *_: None
         self.trace = trace
         self.watcher: Watcher | None = None
         self.outages: list[Outage] = []
@@ -148,25 +158,37 @@ class Network:
             request.bound = self._loop.call_later(CALL_BOUND, request.expire)
         return await request.reply
 
-    def _send(self, request: _Request) -> None:
-        rng = self._rng
-        drawn = rng.random() / self._faults.rate
-        kind = _KINDS[int(drawn)] if drawn < len(_KINDS) else "ok"
+    def _fate(self, request: _Request) -> Fate:
+        rng, rate = self._rng, self._faults.rate
+        judged = self.judge(request.process, request.name)
+        if judged is not None:
+            return judged
+        drawn = int(rng.random() / rate) if rate else len(_KINDS)
+        kind = _KINDS[drawn] if drawn < len(_KINDS) else "ok"
         if request.process.cut and rng.random() < 0.9:
             kind = "hang"
-        if kind == "hang":
+        if kind == "late":
+            return kind, rng.uniform(0.5, 1.5 * CALL_BOUND)
+        if kind == "slow":
+            return kind, rng.uniform(0.2, 2.5 * CALL_BOUND)
+        if kind == "zombie":
+            return kind, CALL_BOUND + rng.uniform(0.0, self._faults.zombie)
+        return kind, 0.0
+
+    def _send(self, request: _Request) -> None:
+        request.kind, request.late_by = self._fate(request)
+        if request.kind == "hang":
             self.trace("hang", request.process.name, request.name)
             return
-        delay = rng.expovariate(_LATENCY)
-        if kind == "zombie":
-            delay += CALL_BOUND + rng.uniform(0.0, self._faults.zombie)
+        delay = self._rng.expovariate(_LATENCY)
+        if request.kind in ("slow", "zombie"):
+            delay += request.late_by
             self.in_flight_late += 1
-        request.kind = kind
         self._loop.call_later(delay, self._arrive, request)
 
     def _arrive(self, request: _Request, queued: bool = False) -> None:
         rng = self._rng
-        if queued or request.kind == "zombie":
+        if queued or request.kind in ("slow", "zombie"):
             self.in_flight_late -= 1
         outage = None if queued else self.outage()
         if outage is not None:
@@ -196,10 +218,11 @@ class Network:
             self.watcher.applied(request.process, request.name, request.args, result)
         if request.kind == "after":
             request.refuse(rng, "unknown")
-        elif request.kind == "late":
-            self._loop.call_later(rng.uniform(0.5, 1.5 * CALL_BOUND), request.answer, result, None)
-        elif request.kind == "ok":
-            self._loop.call_later(rng.expovariate(_LATENCY), request.answer, result, None)
+        elif request.kind != "zombie":
+            delay = rng.expovariate(_LATENCY)
+            if request.kind == "late":
+                delay += request.late_by
+            self._loop.call_later(delay, request.answer, result, None)
 
 
 class _Request:
@@ -212,6 +235,7 @@ class _Request:
         "args",
         "bound",
         "kind",
+        "late_by",
         "name",
         "process",
         "reply",
@@ -235,7 +259,8 @@ class _Request:
         self.apply = apply
         self.args = args
         self.sent = process.loop.time()
-        self.kind = "ok"
+        self.kind: Kind = "ok"
+        self.late_by = 0.0
         self.reply = process.loop.create_future()
         self.bound: Any = None  # a timer
         self._result: Any = None

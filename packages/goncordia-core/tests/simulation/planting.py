@@ -24,7 +24,8 @@ class Bug:
         owner: whose attribute is replaced.
         name: the attribute.
         replacement: by what.
-        within: so many seeds, from 0, of which at least one must notice.
+        within: so many seeds, from 0, of which at least one must notice; 0: only a directed scene
+            does.
         options: of those seeds.
     """
 

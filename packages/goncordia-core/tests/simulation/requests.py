@@ -13,6 +13,8 @@ from .process import Process
 
 __all__ = ["Requests"]
 
+_NONE = UUID(int=0)
+
 _HELD = 1.2
 """Leases within which a pool asks what it holds: half of one, and half of one for an answer."""
 
@@ -163,7 +165,10 @@ class Requests:
         """Every pool that has a session asks what it holds."""
         books = self._books
         for process, asked in self._asked_held.items():
-            if process in books.current and process not in books.closing and process.is_turning:
-                silent = books.loop.time() - max(asked, process.last_halt)
-                if silent > _HELD * self._lease:
-                    books.bad("a pool does not ask every half lease what it holds", process.name)
+            session = books.sessions.get(books.current.get(process, _NONE))
+            if session is None or session.lost_heard_at is not None:
+                continue
+            silent = books.loop.time() - max(asked, process.last_halt)
+            is_working = process.is_turning and process not in books.closing
+            if is_working and silent > _HELD * self._lease:
+                books.bad("a pool does not ask every half lease what it holds", process.name)

@@ -72,6 +72,7 @@ class Runs:
     def ends(self, run: RunEntry, said: str) -> None:
         """The handler is over."""
         run.said = said
+        run.ended_at = self._books.loop.time()
         if run.interrupted:
             self._note_causes(run)
         self._books.running[run.job.new.id].remove(run)

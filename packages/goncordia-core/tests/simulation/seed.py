@@ -19,10 +19,10 @@ from .clients import Clients
 from .heart import SimHeart
 from .loop import DeadlockError, LivelockError, SimLoop
 from .options import Options, Verdict
-from .work import KINDS
+from .work import BEHAVIOURS
 from .world import World
 
-__all__ = ["simulate", "simulated"]
+__all__ = ["abandon", "simulate", "simulated"]
 
 _LATEST = 600.0
 """Virtual seconds after which a seed must have settled; most do within 150."""
@@ -58,7 +58,7 @@ def simulate(seed: int, options: Options | None = None) -> Verdict:
             world.trace_lines,
         )
         world.over = True
-        _abandon(world.loop)
+        abandon(world.loop)
     return verdict
 
 
@@ -73,8 +73,8 @@ async def _live(world: World) -> None:
     for number in range(3):
         # The first is of an older version, now and then, that does not know every kind.
         is_old = number == 0 and rng.random() < 0.3
-        kinds = ("plain", "tx", "blocking") if is_old else tuple(KINDS)
-        world.start_pool(f"p{number}", kinds=kinds)
+        known = {kind: BEHAVIOURS[kind] for kind in BEHAVIOURS if kind != "steps" or not is_old}
+        world.start_pool(f"p{number}", known)
     acts: list[Callable[[], Coroutine[Any, Any, None]]] = [clients.produce, clients.administer]
     for act, chance in (
         (chaos.kill, 0.7),
@@ -175,7 +175,7 @@ def simulated() -> Iterator[list[str]]:
             gc.enable()
 
 
-def _abandon(loop: SimLoop) -> None:
+def abandon(loop: SimLoop) -> None:
     """End what is left, without letting it say anything more."""
     loop.set_exception_handler(lambda *_: None)
     for _ in range(20):

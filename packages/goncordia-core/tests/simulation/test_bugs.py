@@ -8,7 +8,7 @@ from .bugs import BUGS
 from .cli import catch
 
 
-@pytest.mark.parametrize("name", BUGS)
+@pytest.mark.parametrize("name", [name for name, bug in BUGS.items() if bug.within])
 def test_the_simulation_notices(name: str) -> None:
     for seed in range(BUGS[name].within):
         verdict = catch(seed, name)

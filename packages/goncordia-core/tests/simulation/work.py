@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -22,7 +22,7 @@ from .entries import RunEntry
 from .ledger import Ledger
 from .process import Process
 
-__all__ = ["KINDS", "MAX_ATTEMPTS", "App", "make_registry"]
+__all__ = ["BEHAVIOURS", "KINDS", "MAX_ATTEMPTS", "App", "Behaviour", "make_registry"]
 
 
 @dataclass
@@ -108,16 +108,9 @@ class App:
         self.ledger.runs.interrupted(run)
         return True
 
-    def block(self) -> None:
-        """Block the event loop for a while."""
-        rng = self.rng
-        x = rng.random()
-        if x < 0.6:
-            self._blocks(self, rng.uniform(1, 15))
-        elif x < 0.85:
-            self._blocks(self, rng.uniform(18, 32))  # about a lease
-        else:
-            self._blocks(self, rng.uniform(60, 90))  # beyond the stall limit
+    def block_for(self, seconds: float) -> None:
+        """Block the event loop."""
+        self._blocks(self, seconds)
 
     async def nap(self, run: RunEntry, seconds: float, *, stubborn: bool = False) -> None:
         """Wait; a stubborn handler goes on for a while when it is told to end."""
@@ -140,7 +133,7 @@ class App:
 Behaviour = Callable[[Job[Any, App], App, RunEntry], Awaitable[object]]
 
 
-def make_registry(app: App, kinds: tuple[str, ...]) -> Registry[App]:
+def make_registry(app: App, behaviours: Mapping[str, Behaviour]) -> Registry[App]:
     """The workers of one pool."""
 
     @asynccontextmanager
@@ -148,9 +141,9 @@ def make_registry(app: App, kinds: tuple[str, ...]) -> Registry[App]:
         yield app
 
     registry: Registry[App] = Registry(lifespan=lifespan)
-    for kind in kinds:
+    for kind, behave in behaviours.items():
         worker = registry.worker(KINDS[kind], max_attempts=MAX_ATTEMPTS[kind])
-        worker(_recorded(_BEHAVIOURS[kind]))
+        worker(_recorded(behave))
     return registry
 
 
@@ -254,9 +247,16 @@ async def _steps(job: Job[Any, App], app: App, run: RunEntry) -> object:
 
 
 async def _blocking(job: Job[Any, App], app: App, run: RunEntry) -> object:
-    app.block()
+    rng = app.rng
+    x = rng.random()
+    if x < 0.6:
+        app.block_for(rng.uniform(1, 15))
+    elif x < 0.85:
+        app.block_for(rng.uniform(18, 32))  # about a lease
+    else:
+        app.block_for(rng.uniform(60, 90))  # beyond the stall limit
     await app.nap(run, 0.0)
-    await app.nap(run, app.rng.expovariate(2.0))
+    await app.nap(run, rng.expovariate(2.0))
     return None
 
 
@@ -267,9 +267,10 @@ def _duration(rng: random.Random) -> float:
     return rng.uniform(2, 12) if x < 0.9 else rng.uniform(12, 50)
 
 
-_BEHAVIOURS: dict[str, Behaviour] = {
+BEHAVIOURS: Mapping[str, Behaviour] = {
     "plain": _plain,
     "tx": _tx,
     "steps": _steps,
     "blocking": _blocking,
 }
+"""What the handlers do, by kind."""

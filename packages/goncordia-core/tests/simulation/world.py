@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import random
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -24,7 +24,7 @@ from .loop import SimLoop
 from .network import Faults, Network
 from .options import Options
 from .process import Process, ServerClock
-from .work import KINDS, MAX_ATTEMPTS, App, make_registry
+from .work import BEHAVIOURS, MAX_ATTEMPTS, App, Behaviour, make_registry
 
 __all__ = ["BEAT", "LEASE", "QUEUES", "Member", "World"]
 
@@ -65,6 +65,7 @@ class World:
         network: between the processes and the backend.
         books: the ledger's entries.
         ledger: the ledger.
+        capabilities: all that the backend can.
         store: the memory driver's own store, to look at.
         members: the pools, in the order of their starts.
         options: of the seed.
@@ -79,8 +80,10 @@ class World:
         self.over = False
         self.trace_lines: list[str] = []
         self._hash = hashlib.sha256()
-        memory = MemoryDriver(ServerClock(self.loop), weak=self.seeded())
+        weak = self.seeded() if options.weak else None
+        memory = MemoryDriver(ServerClock(self.loop), weak=weak)
         self.store = memory.store
+        self.capabilities = memory.capabilities
         self._memory = memory
         records = options.records
         self._records = self.rng.random() < 0.15 if records is None else records
@@ -95,10 +98,11 @@ class World:
             lease=LEASE,
             stall_limit=_STALL_LIMIT + 2 * BEAT,
             open_sessions=lambda: set(self.store.sessions.open),
-            row_of=self._row_of,
+            row_of=self.row,
         )
         self.network.watcher = self.ledger
         self.members: list[Member] = []
+        self._kept: set[asyncio.Task[Any]] = set()
 
     def seeded(self) -> random.Random:
         """A source of randomness of one's own."""
@@ -126,7 +130,8 @@ class World:
 
     # ---------------------------------------------------------------- what the backend holds
 
-    def _row_of(self, job_id: UUID) -> JobRow | None:
+    def row(self, job_id: UUID) -> JobRow | None:
+        """One job."""
         (row,) = self.store.get_many([job_id], self._memory.clock.now())
         return row
 
@@ -148,13 +153,34 @@ class World:
         return SimDriver(process, self.network, self._backend, capabilities, gives_up=True)
 
     def start_pool(
-        self, name: str, *, kinds: tuple[str, ...] = tuple(KINDS), **settings: Any
+        self,
+        name: str,
+        behaviours: Mapping[str, Behaviour] = BEHAVIOURS,
+        *,
+        heart: bool | None = None,
+        capabilities: Capabilities | None = None,
+        **settings: Any,
     ) -> Member:
-        """A new process with a pool in it."""
+        """A new process with a pool in it.
+
+        Args:
+            name: the process's.
+            behaviours: what the handlers do, by kind.
+            heart: it beats from a thread; None: chance decides.
+            capabilities: of its driver; None: chance decides.
+            settings: of the pool; what is missing is left to chance.
+        """
         rng, books = self.rng, self.books
         process = self.process(name)
-        heart = rng.random() < 0.5 and not self._records
-        driver = SimDriver(process, self.network, self._backend, self._capabilities(), heart=heart)
+        by_chance = rng.random() < 0.5 and not self._records
+        shown = self._capabilities()
+        driver = SimDriver(
+            process,
+            self.network,
+            self._backend,
+            shown if capabilities is None else capabilities,
+            heart=by_chance if heart is None else heart,
+        )
         app = App(process, driver, self.ledger, self.seeded(), self._block)
         chosen = {
             "concurrency": rng.choice([1, 2, 4]),
@@ -166,7 +192,7 @@ class World:
             books.lapsing.add(process)
         pool = WorkerPool(
             driver,
-            make_registry(app, kinds),
+            make_registry(app, behaviours),
             queues=QUEUES,
             poll_interval=1.0,
             lease=LEASE,
@@ -186,7 +212,7 @@ class World:
     def _capabilities(self) -> Capabilities:
         rng = self.rng
         return msgspec.structs.replace(
-            self._memory.capabilities,
+            self.capabilities,
             server_time=not self._records,
             exchange=rng.random() < 0.7 and not self._records,
             fetch_kinds=rng.random() < 0.7,
@@ -200,6 +226,13 @@ class World:
         process.block(seconds)
         if not app.driver.has_heart or seconds > _STALL_LIMIT - 2 * BEAT:
             self.books.doubt(process, self.loop.time() + seconds)
+
+    async def kill(self, process: Process) -> None:
+        """Kill -9."""
+        self.trace("kill", process.name)
+        process.kill()
+        await asyncio.sleep(0.001)
+        self._kept |= asyncio.all_tasks()  # else its tasks are in nobody's hands, and collected
 
     async def stop_pool(self, member: Member) -> None:
         """A graceful shutdown, which must come to an end."""
