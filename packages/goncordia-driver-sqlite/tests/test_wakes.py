@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sqlite3
+import sys
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import closing
@@ -13,6 +14,7 @@ import pytest
 
 from goncordia.driver import After, Change, Finish, NewJob, Wake
 from goncordia_driver_sqlite import SqliteDriver
+from goncordia_driver_sqlite.bell import FileBell, TimedBell, make_bell
 from goncordia_driver_sqlite.wakes import SqliteListener
 
 New = Callable[..., NewJob]
@@ -40,6 +42,12 @@ class Ears:
         """Nothing is heard for so long."""
         with pytest.raises(TimeoutError):
             await self.until(lambda _: True, seconds)
+
+
+@pytest.fixture(params=["its own bell", "by time alone"], autouse=True)
+def bell(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "by time alone":
+        monkeypatch.setattr("goncordia_driver_sqlite.wakes.make_bell", lambda _: TimedBell())
 
 
 @pytest.fixture
@@ -172,3 +180,53 @@ async def test_it_comes_back_by_itself(
         await ears.jobs("a")
         await ears.listener.aclose()
     assert [record.name for record in caplog.records] == ["goncordia.sqlite"], "said once"
+
+
+# ---------------------------------------------------------------- bells
+
+
+def _bells(path: Path) -> list[Any]:
+    path.touch()
+    bells: list[Any] = [TimedBell()]
+    if sys.platform.startswith("linux"):
+        bells.append(FileBell(str(path)))
+    return bells
+
+
+def test_a_bell_rings_once_however_often_it_was_rung(path: Path) -> None:
+    for bell in _bells(path):
+        assert not bell.wait(0.001)
+        bell.ring()
+        bell.ring()
+        assert bell.wait(5)
+        assert not bell.wait(0.001)
+        bell.close()
+
+
+def test_it_can_be_rung_by_another_thread(path: Path) -> None:
+    for bell in _bells(path):
+        timer = threading.Timer(0.02, bell.ring)
+        timer.start()
+        assert bell.wait(5)
+        timer.join()
+        bell.close()
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="inotify is of Linux")
+def test_a_file_bell_hears_the_file(path: Path) -> None:
+    path.touch()
+    bell = make_bell(str(path))
+    assert isinstance(bell, FileBell)
+    path.write_text("x")
+    assert bell.wait(5)
+    assert not bell.wait(0.001)
+    bell.close()
+
+
+def test_without_the_file_or_elsewhere_it_goes_by_time(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert isinstance(make_bell(str(path)), TimedBell)
+    path.touch()
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert isinstance(make_bell(str(path)), TimedBell)

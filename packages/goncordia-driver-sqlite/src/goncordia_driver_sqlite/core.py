@@ -57,7 +57,7 @@ class Core:
             "goncordia-sqlite-writer", path, "BEGIN IMMEDIATE", self._connect_writer, busy_timeout
         )
         self.reader = Lane("goncordia-sqlite-reader", path, "BEGIN", self.connect, busy_timeout)
-        self.wakes = Wakes(self.operations, self.connect)
+        self.wakes = Wakes(self.operations, self.connect, path)
         self._verifying = threading.Lock()
         self._verified = False
 

@@ -1,7 +1,8 @@
 """Wake-ups: one thread that notices every commit on the file, of any process.
 
 ``PRAGMA data_version`` changes when another connection has committed; asking costs a few
-microseconds. When it changed, a look at the beginning of a few indexes tells what there is to do.
+microseconds. It is asked when the log was written to, which Linux tells, and elsewhere every few
+milliseconds. When it changed, a look at the beginning of a few indexes tells what there is to do.
 The thread lives while somebody listens.
 """
 
@@ -15,12 +16,13 @@ import threading
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import Final, Self
+from typing import Any, Final, Self
 from uuid import UUID
 
 from goncordia.driver import Wake
 from goncordia.errors import GoncordiaError
 from goncordia_driver_sqlite.adapters import Sqlite3Adapter
+from goncordia_driver_sqlite.bell import Bell, TimedBell, make_bell
 from goncordia_sql import Operations, run_sync
 from goncordia_sql.ops.watch import Sight
 
@@ -28,10 +30,14 @@ __all__ = ["SqliteListener", "Wakes"]
 
 _logger = logging.getLogger("goncordia.sqlite")
 
-_INTERVAL: Final = 0.002
-"""Seconds between two looks at the data version."""
-_LONGEST_INTERVAL: Final = 0.008
-"""The same while commit follows commit: who is that busy needs no wake-up."""
+_PAUSE: Final = 0.001
+"""Seconds between two looks, at least."""
+_LONGEST_PAUSE: Final = 0.008
+"""The same while commit follows commit."""
+_COMMITTING: Final = 0.1
+"""Seconds in which a commit is looked for, once the log was written to."""
+_SILENCE: Final = 1.0
+"""Seconds without a commit after which it is looked for less often."""
 _RECONNECT: Final = 0.5
 _MOST_HEARD: Final = 1000
 _VERSION: Final = "PRAGMA data_version"
@@ -43,11 +49,15 @@ class Wakes:
     Args:
         operations: those of the driver.
         connect: makes a connection.
+        path: the database.
     """
 
-    def __init__(self, operations: Operations, connect: Callable[[], sqlite3.Connection]) -> None:
+    def __init__(
+        self, operations: Operations, connect: Callable[[], sqlite3.Connection], path: str
+    ) -> None:
         self._operations = operations
         self._connect = connect
+        self._log = f"{path}-wal"
         self._lock = threading.Lock()
         self._listeners: tuple[SqliteListener, ...] = ()
         self._watcher: _Watcher | None = None
@@ -58,7 +68,7 @@ class Wakes:
         with self._lock:
             self._listeners = (*self._listeners, listener)
             if self._watcher is None:
-                self._watcher = _Watcher(self._operations, self._connect, self._tell)
+                self._watcher = _Watcher(self._operations, self._connect, self._log, self._tell)
         return listener
 
     def forget(self, listener: SqliteListener) -> None:
@@ -75,7 +85,7 @@ class Wakes:
         """Something was committed in this process: look now. Costs nothing if nobody listens."""
         watcher = self._watcher
         if watcher is not None:
-            watcher.poke()
+            watcher.look()
 
     def close(self) -> None:
         """Close all listeners, and with the last the thread."""
@@ -88,36 +98,49 @@ class Wakes:
 
 
 class _Watcher:
-    """The thread."""
+    """The thread.
+
+    Args:
+        operations: those of the driver.
+        connect: makes a connection.
+        log: the write-ahead log, to which every commit is written.
+        tell: told of wakes.
+    """
 
     def __init__(
         self,
         operations: Operations,
         connect: Callable[[], sqlite3.Connection],
+        log: str,
         tell: Callable[[Sequence[Wake]], None],
     ) -> None:
         self._operations = operations
         self._connect = connect
+        self._log = log
         self._tell = tell
-        # Held while there is no reason to look before the interval is over.
-        self._quiet = threading.Lock()
-        self._quiet.acquire()
+        self._lock = threading.Lock()
+        self._bell: Bell = TimedBell()
         self._stopping = False
         self._thread = threading.Thread(
             target=self._run, name="goncordia-sqlite-wakes", daemon=True
         )
         self._thread.start()
 
-    def poke(self) -> None:
+    def look(self) -> None:
         """Look now."""
-        with contextlib.suppress(RuntimeError):  # not held: somebody has poked already
-            self._quiet.release()
+        with self._lock:  # the bell is not changed meanwhile
+            self._bell.ring()
 
     def stop(self) -> None:
         """End the thread."""
         self._stopping = True
-        self.poke()
+        self.look()
         self._thread.join()
+
+    def _change_bell(self, bell: Bell) -> None:
+        with self._lock:
+            before, self._bell = self._bell, bell
+            before.close()
 
     def _run(self) -> None:
         lost = False
@@ -129,16 +152,20 @@ class _Watcher:
                 if not lost:
                     _logger.warning("listening for wake-ups failed, trying again: %s", error)
                 lost = True
+            self._change_bell(TimedBell())
             if not self._stopping:
-                self._quiet.acquire(timeout=_RECONNECT)
+                self._bell.wait(_RECONNECT)
 
     def _watch(self, adapter: Sqlite3Adapter, *, lost: bool) -> None:
-        seen: Sight | None = None
-        version, interval = None, _INTERVAL
+        version: Any = adapter.value(_VERSION)  # from now on the log is there
+        self._change_bell(make_bell(self._log))
+        bell, seen, version = self._bell, None, None
+        pause, rang_at, changed_at = _PAUSE, 0.0, time.monotonic()
         while not self._stopping:
             version_now = adapter.value(_VERSION)
+            now = time.monotonic()
             if version_now != version:
-                version = version_now
+                version, changed_at, rang_at = version_now, now, 0.0
                 sight = run_sync(self._operations.watch.look(), adapter)
                 wakes = self._difference(seen, sight)
                 seen = sight
@@ -146,12 +173,15 @@ class _Watcher:
                     lost, wakes = False, [Wake("gap")]
                 if wakes:
                     self._tell(wakes)
-                # Several commits in a row are worth one look.
-                time.sleep(_INTERVAL / 2)
-                interval = min(interval * 2, _LONGEST_INTERVAL)
-            else:
-                interval = _INTERVAL
-            self._quiet.acquire(timeout=interval)
+                # Several commits in a row are worth one look, and who is busy needs no wake-up.
+                time.sleep(pause)
+                pause = min(pause * 2, _LONGEST_PAUSE)
+                continue
+            pause = _PAUSE
+            if now - rang_at < _COMMITTING:
+                bell.wait(_PAUSE)
+            elif bell.wait(bell.silent_interval if now - changed_at > _SILENCE else bell.interval):
+                rang_at = time.monotonic()
         adapter.close()
 
     def _difference(self, before: Sight | None, after: Sight) -> list[Wake]:
