@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sys
 import threading
+from collections.abc import AsyncIterator
 from contextvars import ContextVar
 from typing import Any
 
 import pytest
 
-from goncordia import Cancel, Job, JobState, Snooze, SyncJob, current_job
+from goncordia import Cancel, Job, JobState, Registry, Snooze, SyncJob, current_job
 from goncordia.engine.deadlines import TICK
 from goncordia.engine.events import JobFinished, JobOverdue
 from goncordia.engine.threads import Threads
@@ -72,6 +74,29 @@ async def test_the_context_goes_along_and_does_not_come_back(stand: Stand) -> No
     async with stand.working(concurrency=1):
         await stand.until(lambda: len(stand.seen(JobFinished)) == 4)
     assert found == [f"for {n}" for n in range(4) for _ in range(2)]
+
+
+async def test_a_thread_reaches_the_app_and_a_blocking_client(stand: Stand) -> None:
+    found: list[object] = []
+
+    @contextlib.asynccontextmanager
+    async def lifespan() -> AsyncIterator[str]:
+        yield "the app"
+
+    stand.registry = Registry(lifespan=lifespan)
+
+    @stand.registry.worker(Work)
+    def work(job: SyncJob[Work, str]) -> str:
+        found.append(job.app)
+        enqueued = job.client.enqueue(Work(job.args.n + 1), queue="next")
+        found.append(job.client is job.client)
+        return str(enqueued.id)
+
+    await stand.enqueue(Work(1))
+    async with stand.working():
+        await stand.until(lambda: stand.seen(JobFinished))
+    assert found == ["the app", True]
+    assert sorted(job.queue for job in (await stand.client.list()).jobs) == ["default", "next"]
 
 
 async def test_a_thread_s_error_is_a_failure(stand: Stand) -> None:

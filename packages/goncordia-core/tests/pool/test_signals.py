@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import subprocess
 import sys
 import textwrap
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 
 import pytest
 
-from goncordia import ConfigurationError, Registry
+from goncordia import ConfigurationError, Job, Registry
 
 from .kit import Kit, Work
 
@@ -229,6 +230,33 @@ async def test_a_pool_that_is_started_is_run(kit: Kit) -> None:
     async with pool:
         assert not await kit.over(pool.run(), 5)
         assert kit.driver.store.session_list() == []  # it was stopped on the way out
+
+
+async def test_a_pool_that_dies_by_its_lifespan_ends_the_run(kit: Kit) -> None:
+    """No signal will come to say so."""
+
+    @contextlib.asynccontextmanager
+    async def lifespan() -> AsyncIterator[None]:
+        async def fails() -> None:
+            await kit.clock.sleep(5)
+            raise LookupError("the feed broke off")
+
+        async with asyncio.TaskGroup() as group:
+            group.create_task(fails())
+            yield
+
+    registry: Registry[None] = Registry(lifespan=lifespan)
+
+    @registry.worker(Work)
+    async def work(job: Job[Work, None]) -> None:
+        kit.done.append(job.args.n)
+
+    await kit.client.enqueue(Work(1))
+    with pytest.raises(ExceptionGroup) as caught:
+        await kit.finish(kit.pool(registry=registry).run(), within=60)
+    assert [str(each) for each in caught.value.exceptions] == ["the feed broke off"]
+    assert kit.done == [1]
+    assert kit.driver.store.session_list() == []  # it was left in order
 
 
 async def test_errors_of_the_start_are_raised(kit: Kit) -> None:
