@@ -79,6 +79,7 @@ async def test_the_highest_cause_counts(stand: Stand, causes: tuple[Cause, ...])
         if max(causes) is Cause.SHUTDOWN:
             # It went back, and was fetched again at once.
             assert (row.state.value, row.attempt, row.errors) == ("running", 1, ())
+            handler.gives_in.set()
         else:
             state, attempt, error = AFTER[max(causes)]
             assert (row.state.value, row.attempt) == (state, attempt)
