@@ -14,7 +14,7 @@ from goncordia import (
     StaleClaimError,
 )
 from goncordia.driver import Finish
-from goncordia.engine.events import JobFinished
+from goncordia.engine.events import JobFinished, SessionLost
 from goncordia.errors import TransactionNotCommittedError
 
 from .stand import Gate, Other, Stand, Work
@@ -203,6 +203,25 @@ async def test_its_slot_is_free_while_it_is_confirmed(stand: Stand) -> None:
         await stand.advance(0.1)
         assert await stand.state(second) == "completed"
         slow.let_go()
+
+
+async def test_a_session_lost_while_it_is_confirmed_interrupts_nothing(stand: Stand) -> None:
+    @stand.registry.worker(Work)
+    async def work(job: Job[Work]) -> None:
+        async with stand.memory.transaction() as tx:
+            await job.complete_tx(tx)
+
+    handle = await stand.enqueue()
+    slow = stand.wire.hold("finish_many")
+    async with stand.working() as pool:
+        assert slow.reached == 1
+        stand.end_sessions()
+        await stand.advance(5)
+        assert [event.runs for event in stand.seen(SessionLost)] == [0]
+        slow.let_go()
+        await stand.advance(0)
+        assert len(stand.engine(pool).claims) == 0
+    assert await stand.state(handle) == "completed"
 
 
 async def test_a_stop_waits_for_the_confirmation(stand: Stand) -> None:

@@ -127,12 +127,33 @@ async def test_results_on_their_way_are_still_answered(stand: Stand) -> None:
         assert hold.reached == 1
         stand.end_sessions()
         await stand.advance(5)
-        assert len(stand.seen(SessionLost)) == 1
+        assert [event.runs for event in stand.seen(SessionLost)] == [0]
         hold.let_go()
         await stand.advance(1)
         # The claim was not taken by anybody yet, so its result still counts.
         assert await stand.state(handle) == "completed"
         assert len(stand.engine(pool).claims) == 0
+
+
+async def test_results_that_wait_to_be_sent_are_over(stand: Stand) -> None:
+    gate = stand.gated()
+    handles = [await stand.enqueue(Work(n)) for n in range(3)]
+    async with stand.working(lanes=1) as pool:
+        old = stand.session(pool)
+        hold = stand.wire.hold("exchange")
+        other = await stand.enqueue(Work(9), queue="other")
+        stand.engine(pool).lanes.look()
+        await stand.advance(0)
+        gate.open()
+        await stand.advance(0)
+        assert (hold.reached, stand.engine(pool).claims.unsent) == (1, 3)
+        stand.end_sessions()
+        await stand.advance(5)
+        assert stand.seen(SessionLost) == [SessionLost(old, 0)]
+        hold.let_go()
+        await stand.advance(1)
+        assert [await stand.state(handle) for handle in handles] == ["completed"] * 3
+        assert await stand.state(other) == "available"
 
 
 async def test_a_late_lost_of_an_old_session_is_ignored(stand: Stand) -> None:
