@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -32,6 +33,14 @@ example = _load("goncordia_driver_dict", DRIVER)
 TestDictDriver = _load(
     "dict_example_tests", EXAMPLE / "tests" / "test_conformance.py"
 ).TestDictDriver
+
+
+def test_what_the_docs_quote_is_in_the_example() -> None:
+    page = (EXAMPLE.parents[1] / "writing-a-driver.md").read_text()
+    quoted = re.findall(r"<!-- not run: part of the example -->\n\n```python\n(.*?)```", page, re.S)
+    source = DRIVER.read_text()
+    assert len(quoted) == 7
+    assert [quote for quote in quoted if quote not in source] == []
 
 
 def test_the_example_has_at_most_250_lines() -> None:
