@@ -95,7 +95,7 @@ class World:
         """While a group has room, the first of each class that would fit are not parked."""
         rows = self.bare.connection.execute(
             "SELECT group_name, queue, kind, group_limit, state FROM goncordia_job "
-            "WHERE state IN (1, 2, 3) ORDER BY rank, run_at, id"
+            "WHERE state IN (1, 2, 3) ORDER BY nice, run_at, id"
         ).fetchall()
         running: dict[str, int] = defaultdict(int)
         waiting: dict[tuple[Any, ...], list[int]] = defaultdict(list)

@@ -27,7 +27,7 @@ _GIVEN: Final = {
     "id": ":id",
     "state": f"{Stored.READY}",
     "queue": f"'{QUEUE}'",
-    "rank": "0",
+    "nice": "0",
     "run_at": ":now",
     "kind": f"'{Email.kind}'",
     "group_limit": "0",
@@ -45,7 +45,7 @@ _CLAIM: Final = f"""
     UPDATE goncordia_job SET state = {Stored.RUNNING}, attempt = attempt + 1, session = ?,
         fetch_no = ?, claimed_at = ?
     WHERE id IN (SELECT id FROM goncordia_job WHERE state = {Stored.READY} AND queue = '{QUEUE}'
-        AND run_at <= ? ORDER BY rank, run_at, id LIMIT ?)
+        AND run_at <= ? ORDER BY nice, run_at, id LIMIT ?)
     RETURNING args
     """
 _SESSION: Final = bytes(16)

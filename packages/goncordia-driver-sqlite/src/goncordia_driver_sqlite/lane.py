@@ -18,7 +18,7 @@ import random
 import sqlite3
 import threading
 import time
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Callable, Generator
 from queue import SimpleQueue
 from typing import Any, Final, TypeVar, cast
@@ -27,6 +27,7 @@ from goncordia.errors import ConfigurationError, DriverUnavailableError
 from goncordia_driver_sqlite.adapters import Sqlite3Adapter
 from goncordia_driver_sqlite.cost import StepCounter
 from goncordia_driver_sqlite.errors import is_busy, translation
+from goncordia_driver_sqlite.request import Failure, Request, caused, deliver
 from goncordia_sql import Op, run_sync
 
 __all__ = ["Lane"]
@@ -35,27 +36,11 @@ T = TypeVar("T")
 
 _MOST_IN_ONE: Final = 256
 """Requests in one transaction, at most."""
+_SEVERAL: Final = 4
+_MOMENT: Final = 0.00005
+"""Seconds that those who shared a commit have, to ask again and share the next one too."""
 _NAP: Final = 0.002
 """Seconds between two attempts to get the database's lock, at most; SQLite naps inside, too."""
-
-
-class _Request:
-    """What somebody asked for, and the answer.
-
-    ``work`` is an operation to run in a transaction, or, with ``alone``, a function to call.
-    """
-
-    __slots__ = ("alone", "done", "error", "future", "value", "work")
-
-    def __init__(
-        self, work: Callable[[], Any], future: asyncio.Future[Any] | None, *, alone: bool
-    ) -> None:
-        self.work = work
-        self.future = future
-        self.alone = alone
-        self.done = False
-        self.value: Any = None
-        self.error: BaseException | None = None
 
 
 class Lane:
@@ -85,7 +70,7 @@ class Lane:
         self._lock = threading.Lock()
         self._gate = threading.Lock()
         """Held while a request is taken in, so that none comes after the last."""
-        self._requests: deque[_Request] = deque()
+        self._requests: deque[Request] = deque()
         self._tokens: SimpleQueue[bool] = SimpleQueue()
         """Wakes the thread: one for each of its requests; False after the last."""
         self._thread: threading.Thread | None = None
@@ -116,7 +101,7 @@ class Lane:
         with self._gate:
             self._check()
             self._closed = last
-            self._requests.append(_Request(work, future, alone=alone))
+            self._requests.append(Request(work, future, alone=alone))
             if self._thread is None:
                 self._start()
             self._tokens.put(not last)
@@ -131,7 +116,7 @@ class Lane:
 
     def call(self, operation: Callable[[], Op[T]]) -> T:
         """As :meth:`submit`, on the calling thread; waits."""
-        request = _Request(operation, None, alone=False)
+        request = Request(operation, None, alone=False)
         with self._gate:
             self._check()
             self._requests.append(request)
@@ -215,11 +200,11 @@ class Lane:
 
     # ---------------------------------------------------------------- with the lock held
 
-    def _run_pending(self, until: _Request | None = None) -> None:
+    def _run_pending(self, until: Request | None = None) -> None:
         """Run what is asked, or as far as one request: for those after it, others have come."""
         requests = self._requests
         while requests and not (until is not None and until.done):
-            batch: list[_Request] = []
+            batch: list[Request] = []
             while requests and len(batch) < _MOST_IN_ONE:
                 if requests[0].alone and batch:
                     break
@@ -235,9 +220,11 @@ class Lane:
                     self._fail(batch, error)
                     raise
                 finally:
-                    _deliver(batch)
+                    deliver(batch)
+                if len(batch) >= _SEVERAL and until is None:
+                    time.sleep(_MOMENT)
 
-    def _run(self, batch: list[_Request]) -> None:
+    def _run(self, batch: list[Request]) -> None:
         if batch[0].alone:
             self._call_function(batch[0])
             return
@@ -253,16 +240,16 @@ class Lane:
             if alone is not None:
                 request.error, request.done = alone.error, True
 
-    def _call_function(self, request: _Request) -> None:
+    def _call_function(self, request: Request) -> None:
         try:
             request.value = request.work()
         except sqlite3.Error as error:
-            request.error = _caused(translation(error, self._path), error)
+            request.error = caused(translation(error, self._path), error)
         except Exception as error:  # noqa: BLE001 - the caller gets it
             request.error = error
         request.done = True
 
-    def _transaction(self, batch: list[_Request]) -> _Failure | None:
+    def _transaction(self, batch: list[Request]) -> Failure | None:
         """Run all in one transaction; None: it was committed."""
         deadline = time.monotonic() + self._busy_timeout
         while True:
@@ -271,7 +258,7 @@ class Lane:
                 return failure
             time.sleep(random.uniform(0, _NAP))
 
-    def _attempt(self, batch: list[_Request]) -> _Failure | None:
+    def _attempt(self, batch: list[Request]) -> Failure | None:
         committing = of_one = False
         try:
             adapter = self._connected()
@@ -285,12 +272,12 @@ class Lane:
         except sqlite3.Error as error:
             self._roll_back()
             unknown = committing and not is_busy(error)
-            return _Failure(
-                _caused(translation(error, self._path, unknown=unknown), error), error, of_one
+            return Failure(
+                caused(translation(error, self._path, unknown=unknown), error), error, of_one
             )
         except Exception as error:  # noqa: BLE001 - the caller gets it
             self._roll_back()
-            return _Failure(error, error, of_one)
+            return Failure(error, error, of_one)
         except BaseException:
             self._roll_back()
             raise
@@ -311,55 +298,11 @@ class Lane:
             with contextlib.suppress(sqlite3.Error):
                 connection.execute("ROLLBACK")
 
-    def _fail(self, batch: list[_Request], error: BaseException) -> None:
+    def _fail(self, batch: list[Request], error: BaseException) -> None:
         for request in batch:
             if not request.done:
-                request.error = _caused(
+                request.error = caused(
                     DriverUnavailableError(f"{self._path}: interrupted by {type(error).__name__}"),
                     error,
                 )
                 request.done = True
-
-
-class _Failure:
-    """Why a transaction was not committed.
-
-    Attributes:
-        error: what the callers get.
-        original: what was raised.
-        of_one: one of the requests is why; without it the others may go on.
-    """
-
-    __slots__ = ("error", "of_one", "original")
-
-    def __init__(self, error: BaseException, original: BaseException, of_one: bool) -> None:
-        self.error = error
-        self.original = original
-        self.of_one = of_one
-
-
-def _caused(error: BaseException, cause: BaseException) -> BaseException:
-    error.__cause__ = cause
-    return error
-
-
-def _deliver(batch: list[_Request]) -> None:
-    """Wake each event loop once, with all its answers."""
-    by_loop: defaultdict[asyncio.AbstractEventLoop, list[_Request]] = defaultdict(list)
-    for request in batch:
-        if request.future is not None:
-            by_loop[request.future.get_loop()].append(request)
-    for loop, requests in by_loop.items():
-        with contextlib.suppress(RuntimeError):  # the loop was closed: nobody waits any more
-            loop.call_soon_threadsafe(_set, requests)
-
-
-def _set(requests: list[_Request]) -> None:
-    for request in requests:
-        future = request.future
-        if future is None or future.done():
-            continue
-        if request.error is not None:
-            future.set_exception(request.error)
-        else:
-            future.set_result(request.value)

@@ -105,6 +105,10 @@ class Dialect(ABC):
         """A text column, as bytes where a caller's connection may change how texts are read."""
         return column
 
+    def picked(self, query: str, /) -> str:
+        """A query of ids as what stands behind ``IN`` when rows of the same table are changed."""
+        return f"({query})"
+
     def unindexed(self, column: str, /) -> str:
         """A column, such that no index on it is used."""
         return column

@@ -14,7 +14,7 @@ from goncordia_sql.states import Hold, Stored, reported
 __all__ = ["INSERTED", "ROW", "RowCodec"]
 
 ROW: Final = (
-    "id", "kind", "queue", "rank", "run_at", "args", "content", "payload_version", "max_attempts",
+    "id", "kind", "queue", "nice", "run_at", "args", "content", "payload_version", "max_attempts",
     "timeout", "tags", "meta", "unique_key", "unique_hold", "unique_until", "group_name",
     "group_limit", "state", "attempt", "worker_id", "session", "fetch_no", "started",
     "cancel_requested", "failed", "created_at", "claimed_at", "finished_at", "errors",
@@ -23,7 +23,7 @@ ROW: Final = (
 """The columns that a job is read from, in the order in which :class:`RowCodec` takes them."""
 
 INSERTED: Final = (
-    "id", "args", "state", "run_at", "created_at", "kind", "queue", "rank", "content",
+    "id", "args", "state", "run_at", "created_at", "kind", "queue", "nice", "content",
     "payload_version", "max_attempts", "timeout", "tags", "meta", "unique_key", "held_key",
     "unique_hold", "unique_until", "group_name", "group_limit",
 )  # fmt: skip
@@ -120,7 +120,7 @@ class RowCodec:
         self, raw: Sequence[Any], now: Any, claiming: tuple[Callable[[Any], Claim], str] | None
     ) -> JobRow:
         (
-            raw_id, kind, queue, rank, run_at, args, content, payload_version, max_attempts,
+            raw_id, kind, queue, nice, run_at, args, content, payload_version, max_attempts,
             timeout, tags, meta, key, hold, until, group, group_limit, state, attempt, worker_id,
             session, fetch_no, started, cancel_requested, failed, created_at, claimed_at,
             finished_at, errors, checkpoint, output,
@@ -142,7 +142,7 @@ class RowCodec:
             job_id,
             kind,
             queue,
-            -rank,
+            -nice,
             created if run_at == created_at else decode(run_at),
             dialect.text_out(args),
             content,

@@ -5,7 +5,7 @@ CREATE TABLE goncordia_job (
     id BLOB NOT NULL PRIMARY KEY,
     state INTEGER NOT NULL,
     queue TEXT NOT NULL,
-    rank INTEGER NOT NULL,
+    nice INTEGER NOT NULL,
     run_at INTEGER NOT NULL,
     kind TEXT NOT NULL,
     attempt INTEGER NOT NULL DEFAULT 0,
@@ -37,9 +37,9 @@ CREATE TABLE goncordia_job (
     output TEXT,
     args NOT NULL
 );
-CREATE INDEX goncordia_job_ready ON goncordia_job (queue, rank, run_at, id)
+CREATE INDEX goncordia_job_ready ON goncordia_job (queue, nice, run_at, id)
     WHERE state = 1;
-CREATE INDEX goncordia_job_ready_kind ON goncordia_job (queue, kind, rank, run_at, id)
+CREATE INDEX goncordia_job_ready_kind ON goncordia_job (queue, kind, nice, run_at, id)
     WHERE state = 1;
 CREATE INDEX goncordia_job_later ON goncordia_job (queue, run_at, failed)
     WHERE state = 0;
@@ -58,7 +58,7 @@ CREATE UNIQUE INDEX goncordia_job_key ON goncordia_job (held_key)
 CREATE INDEX goncordia_job_hold ON goncordia_job (unique_until)
     WHERE held_key IS NOT NULL AND unique_hold = 2;
 CREATE INDEX goncordia_job_group
-    ON goncordia_job (group_name, state, queue, kind, group_limit, rank, run_at, id)
+    ON goncordia_job (group_name, state, queue, kind, group_limit, nice, run_at, id)
     WHERE group_name IS NOT NULL;
 
 CREATE TABLE goncordia_session (
@@ -96,7 +96,7 @@ CREATE VIEW goncordia_jobs AS SELECT
             WHEN failed = 1 THEN 'retryable'
             ELSE 'scheduled' END
     END AS state,
-    kind, queue, -rank AS priority, attempt, max_attempts, args, output, errors, tags, meta,
+    kind, queue, -nice AS priority, attempt, max_attempts, args, output, errors, tags, meta,
     group_name, worker_id,
     strftime('%Y-%m-%d %H:%M:%f', run_at / 1e6, 'unixepoch') AS run_at,
     strftime('%Y-%m-%d %H:%M:%f', created_at / 1e6, 'unixepoch') AS created_at,

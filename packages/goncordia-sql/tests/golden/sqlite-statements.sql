@@ -9,7 +9,7 @@ AND state = 2 AND (queue, kind, group_limit) > (?2, ?3, ?4) ORDER BY queue, kind
 
 -- groups.first_parked
 SELECT id FROM goncordia_job WHERE group_name = ?1 AND state = 2 AND queue = ?2 AND kind = ?3 AND
-group_limit = ?4 ORDER BY rank, run_at, id LIMIT ?5;
+group_limit = ?4 ORDER BY nice, run_at, id LIMIT ?5;
 
 -- groups.set_state
 UPDATE goncordia_job SET state = ?1 WHERE id IN (SELECT k.id FROM (WITH RECURSIVE c(n) AS ( SELECT 0
@@ -17,35 +17,35 @@ WHERE length(?2) > 0 UNION ALL SELECT n + 1 FROM c WHERE n + 1 < length(?2) / 16
 substr(?2, 16 * n + 1, 16) AS id FROM c) AS k);
 
 -- insert.one
-INSERT INTO goncordia_job (id, args, state, run_at, created_at, kind, queue, rank, content,
+INSERT INTO goncordia_job (id, args, state, run_at, created_at, kind, queue, nice, content,
 payload_version, max_attempts, timeout, tags, meta, unique_key, held_key, unique_hold, unique_until,
 group_name, group_limit) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15,
 ?16, ?17, ?18, ?19, ?20);
 
 -- insert.alike
-INSERT INTO goncordia_job (id, args, state, run_at, created_at, kind, queue, rank, content,
+INSERT INTO goncordia_job (id, args, state, run_at, created_at, kind, queue, nice, content,
 payload_version, max_attempts, timeout, tags, meta, unique_key, held_key, unique_hold, unique_until,
 group_name, group_limit) SELECT k.id, k.value, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12,
 ?13, ?14, ?15, ?16, ?17, ?18 FROM (SELECT key AS n, substr(?19, 16 * key + 1, 16) AS id, value FROM
 json_each(?20)) AS k;
 
 -- insert.one_in_group
-INSERT INTO goncordia_job (id, args, state, run_at, created_at, kind, queue, rank, content,
+INSERT INTO goncordia_job (id, args, state, run_at, created_at, kind, queue, nice, content,
 payload_version, max_attempts, timeout, tags, meta, unique_key, held_key, unique_hold, unique_until,
 group_name, group_limit) VALUES (?1, ?2, CASE WHEN ?3 > ?4 THEN 0 WHEN 0 + (SELECT count(*) FROM
 (SELECT 1 FROM goncordia_job r WHERE r.group_name = ?5 AND r.state = 3 LIMIT ?6) AS running) +
 (SELECT count(*) FROM (SELECT 1 FROM goncordia_job w WHERE w.group_name = ?5 AND w.state = 1 AND
-w.queue = ?7 AND w.kind = ?8 AND w.group_limit = ?6 AND (w.rank, w.run_at, w.id) < (?9, ?3, ?1)
+w.queue = ?7 AND w.kind = ?8 AND w.group_limit = ?6 AND (w.nice, w.run_at, w.id) < (?9, ?3, ?1)
 LIMIT ?6) AS waiting) >= ?6 THEN 2 ELSE 1 END , ?3, ?4, ?8, ?7, ?9, ?10, ?11, ?12, ?13, ?14, ?15,
 ?16, ?17, ?18, ?19, ?5, ?6);
 
 -- insert.alike_in_group
-INSERT INTO goncordia_job (id, args, state, run_at, created_at, kind, queue, rank, content,
+INSERT INTO goncordia_job (id, args, state, run_at, created_at, kind, queue, nice, content,
 payload_version, max_attempts, timeout, tags, meta, unique_key, held_key, unique_hold, unique_until,
 group_name, group_limit) SELECT k.id, k.value, CASE WHEN ?1 > ?2 THEN 0 WHEN k.n + (SELECT count(*)
 FROM (SELECT 1 FROM goncordia_job r WHERE r.group_name = ?3 AND r.state = 3 LIMIT ?4) AS running) +
 (SELECT count(*) FROM (SELECT 1 FROM goncordia_job w WHERE w.group_name = ?3 AND w.state = 1 AND
-w.queue = ?5 AND w.kind = ?6 AND w.group_limit = ?4 AND (w.rank, w.run_at, w.id) < (?7, ?1, ?8)
+w.queue = ?5 AND w.kind = ?6 AND w.group_limit = ?4 AND (w.nice, w.run_at, w.id) < (?7, ?1, ?8)
 LIMIT ?4) AS waiting) >= ?4 THEN 2 ELSE 1 END , ?1, ?2, ?6, ?5, ?7, ?9, ?10, ?11, ?12, ?13, ?14,
 ?15, ?16, ?17, ?18, ?3, ?4 FROM (SELECT key AS n, substr(?19, 16 * key + 1, 16) AS id, value FROM
 json_each(?20)) AS k;
@@ -65,42 +65,42 @@ id = ?1 AND is_open = 1;
 
 -- fetch.promote
 UPDATE goncordia_job SET state = 1 WHERE id IN ( SELECT id FROM goncordia_job WHERE state = 0 AND
-queue = ?1 AND run_at <= ?2 ORDER BY run_at LIMIT ?3);
+queue = ?1 AND run_at <= ?2 ORDER BY run_at LIMIT ?3 );
 
 -- fetch.next_run_at
 SELECT run_at FROM goncordia_job WHERE state = 0 AND queue = ?1 ORDER BY run_at LIMIT 1;
 
 -- fetch.ready
-SELECT j.id, j.kind, j.queue, j.rank, j.run_at, j.args, j.content, j.payload_version,
+SELECT j.id, j.kind, j.queue, j.nice, j.run_at, j.args, j.content, j.payload_version,
 j.max_attempts, j.timeout, j.tags, j.meta, j.unique_key, j.unique_hold, j.unique_until,
 j.group_name, j.group_limit, j.state, j.attempt, j.worker_id, j.session, j.fetch_no, j.started,
 j.cancel_requested, j.failed, j.created_at, j.claimed_at, j.finished_at, j.errors, j.checkpoint,
-j.output FROM goncordia_job j WHERE j.state = 1 AND j.queue = ?1 ORDER BY j.rank, j.run_at, j.id
+j.output FROM goncordia_job j WHERE j.state = 1 AND j.queue = ?1 ORDER BY j.nice, j.run_at, j.id
 LIMIT ?2;
 
 -- fetch.ready_after
-SELECT j.id, j.kind, j.queue, j.rank, j.run_at, j.args, j.content, j.payload_version,
+SELECT j.id, j.kind, j.queue, j.nice, j.run_at, j.args, j.content, j.payload_version,
 j.max_attempts, j.timeout, j.tags, j.meta, j.unique_key, j.unique_hold, j.unique_until,
 j.group_name, j.group_limit, j.state, j.attempt, j.worker_id, j.session, j.fetch_no, j.started,
 j.cancel_requested, j.failed, j.created_at, j.claimed_at, j.finished_at, j.errors, j.checkpoint,
-j.output FROM goncordia_job j WHERE j.state = 1 AND j.queue = ?1 AND (j.rank, j.run_at, j.id) > (?2,
-?3, ?4) ORDER BY j.rank, j.run_at, j.id LIMIT ?5;
+j.output FROM goncordia_job j WHERE j.state = 1 AND j.queue = ?1 AND (j.nice, j.run_at, j.id) > (?2,
+?3, ?4) ORDER BY j.nice, j.run_at, j.id LIMIT ?5;
 
 -- fetch.ready_kind
-SELECT j.id, j.kind, j.queue, j.rank, j.run_at, j.args, j.content, j.payload_version,
+SELECT j.id, j.kind, j.queue, j.nice, j.run_at, j.args, j.content, j.payload_version,
 j.max_attempts, j.timeout, j.tags, j.meta, j.unique_key, j.unique_hold, j.unique_until,
 j.group_name, j.group_limit, j.state, j.attempt, j.worker_id, j.session, j.fetch_no, j.started,
 j.cancel_requested, j.failed, j.created_at, j.claimed_at, j.finished_at, j.errors, j.checkpoint,
-j.output FROM goncordia_job j WHERE j.state = 1 AND j.queue = ?1 AND j.kind = ?2 ORDER BY j.rank,
+j.output FROM goncordia_job j WHERE j.state = 1 AND j.queue = ?1 AND j.kind = ?2 ORDER BY j.nice,
 j.run_at, j.id LIMIT ?3;
 
 -- fetch.ready_kind_after
-SELECT j.id, j.kind, j.queue, j.rank, j.run_at, j.args, j.content, j.payload_version,
+SELECT j.id, j.kind, j.queue, j.nice, j.run_at, j.args, j.content, j.payload_version,
 j.max_attempts, j.timeout, j.tags, j.meta, j.unique_key, j.unique_hold, j.unique_until,
 j.group_name, j.group_limit, j.state, j.attempt, j.worker_id, j.session, j.fetch_no, j.started,
 j.cancel_requested, j.failed, j.created_at, j.claimed_at, j.finished_at, j.errors, j.checkpoint,
-j.output FROM goncordia_job j WHERE j.state = 1 AND j.queue = ?1 AND j.kind = ?2 AND (j.rank,
-j.run_at, j.id) > (?3, ?4, ?5) ORDER BY j.rank, j.run_at, j.id LIMIT ?6;
+j.output FROM goncordia_job j WHERE j.state = 1 AND j.queue = ?1 AND j.kind = ?2 AND (j.nice,
+j.run_at, j.id) > (?3, ?4, ?5) ORDER BY j.nice, j.run_at, j.id LIMIT ?6;
 
 -- fetch.kinds_ready
 SELECT k.value FROM (SELECT value FROM json_each(?1)) AS k WHERE EXISTS ( SELECT 1 FROM
@@ -177,7 +177,7 @@ SELECT id, unique_hold, unique_until FROM goncordia_job WHERE held_key = ?1;
 UPDATE goncordia_job SET held_key = ?1 WHERE id = ?2;
 
 -- read.get
-SELECT k.n, j.id, j.kind, j.queue, j.rank, j.run_at, j.args, j.content, j.payload_version,
+SELECT k.n, j.id, j.kind, j.queue, j.nice, j.run_at, j.args, j.content, j.payload_version,
 j.max_attempts, j.timeout, j.tags, j.meta, j.unique_key, j.unique_hold, j.unique_until,
 j.group_name, j.group_limit, j.state, j.attempt, j.worker_id, j.session, j.fetch_no, j.started,
 j.cancel_requested, j.failed, j.created_at, j.claimed_at, j.finished_at, j.errors, j.checkpoint,
@@ -186,7 +186,7 @@ WHERE n + 1 < length(?1) / 16) SELECT n, substr(?1, 16 * n + 1, 16) AS id FROM c
 goncordia_job j ON j.id = k.id;
 
 -- read.held
-SELECT j.id, j.kind, j.queue, j.rank, j.run_at, j.args, j.content, j.payload_version,
+SELECT j.id, j.kind, j.queue, j.nice, j.run_at, j.args, j.content, j.payload_version,
 j.max_attempts, j.timeout, j.tags, j.meta, j.unique_key, j.unique_hold, j.unique_until,
 j.group_name, j.group_limit, j.state, j.attempt, j.worker_id, j.session, j.fetch_no, j.started,
 j.cancel_requested, j.failed, j.created_at, j.claimed_at, j.finished_at, j.errors, j.checkpoint,
@@ -194,7 +194,7 @@ j.output FROM goncordia_job j WHERE j.state = 3 AND j.session = ?1 ORDER BY j.fe
 ?2;
 
 -- read.held_of_fetch
-SELECT j.id, j.kind, j.queue, j.rank, j.run_at, j.args, j.content, j.payload_version,
+SELECT j.id, j.kind, j.queue, j.nice, j.run_at, j.args, j.content, j.payload_version,
 j.max_attempts, j.timeout, j.tags, j.meta, j.unique_key, j.unique_hold, j.unique_until,
 j.group_name, j.group_limit, j.state, j.attempt, j.worker_id, j.session, j.fetch_no, j.started,
 j.cancel_requested, j.failed, j.created_at, j.claimed_at, j.finished_at, j.errors, j.checkpoint,
@@ -267,7 +267,7 @@ SELECT session FROM goncordia_job WHERE state = 3 AND session > ?1 ORDER BY sess
 SELECT session FROM goncordia_job WHERE state = 3 ORDER BY session LIMIT 1;
 
 -- sessions.held
-SELECT j.id, j.kind, j.queue, j.rank, j.run_at, j.args, j.content, j.payload_version,
+SELECT j.id, j.kind, j.queue, j.nice, j.run_at, j.args, j.content, j.payload_version,
 j.max_attempts, j.timeout, j.tags, j.meta, j.unique_key, j.unique_hold, j.unique_until,
 j.group_name, j.group_limit, j.state, j.attempt, j.worker_id, j.session, j.fetch_no, j.started,
 j.cancel_requested, j.failed, j.created_at, j.claimed_at, j.finished_at, j.errors, j.checkpoint,
@@ -303,19 +303,19 @@ UNION SELECT queue FROM goncordia_job WHERE state = 3 GROUP BY queue;
 
 -- queues.end_holds
 UPDATE goncordia_job SET held_key = NULL WHERE id IN ( SELECT id FROM goncordia_job WHERE held_key
-IS NOT NULL AND unique_hold = 2 AND unique_until <= ?1 ORDER BY unique_until LIMIT ?2);
+IS NOT NULL AND unique_hold = 2 AND unique_until <= ?1 ORDER BY unique_until LIMIT ?2 );
 
 -- queues.prune_completed
 DELETE FROM goncordia_job WHERE id IN ( SELECT id FROM goncordia_job WHERE state = 4 AND finished_at
-< ?1 AND state >= 4 AND held_key IS NULL ORDER BY finished_at LIMIT ?2);
+< ?1 AND state >= 4 AND held_key IS NULL ORDER BY finished_at LIMIT ?2 );
 
 -- queues.prune_discarded
 DELETE FROM goncordia_job WHERE id IN ( SELECT id FROM goncordia_job WHERE state = 5 AND finished_at
-< ?1 AND state >= 4 AND held_key IS NULL ORDER BY finished_at LIMIT ?2);
+< ?1 AND state >= 4 AND held_key IS NULL ORDER BY finished_at LIMIT ?2 );
 
 -- queues.prune_cancelled
 DELETE FROM goncordia_job WHERE id IN ( SELECT id FROM goncordia_job WHERE state = 6 AND finished_at
-< ?1 AND state >= 4 AND held_key IS NULL ORDER BY finished_at LIMIT ?2);
+< ?1 AND state >= 4 AND held_key IS NULL ORDER BY finished_at LIMIT ?2 );
 
 -- watch.ready
 WITH RECURSIVE q(name) AS ( SELECT min(queue) FROM goncordia_job WHERE state = 1 UNION ALL SELECT
@@ -338,7 +338,7 @@ SELECT name, paused FROM goncordia_queue;
 SELECT count(*) FROM goncordia_job j;
 
 -- listing, by id, filter 'all'
-SELECT j.id, j.kind, j.queue, j.rank, j.run_at, j.args, j.content, j.payload_version,
+SELECT j.id, j.kind, j.queue, j.nice, j.run_at, j.args, j.content, j.payload_version,
 j.max_attempts, j.timeout, j.tags, j.meta, j.unique_key, j.unique_hold, j.unique_until,
 j.group_name, j.group_limit, j.state, j.attempt, j.worker_id, j.session, j.fetch_no, j.started,
 j.cancel_requested, j.failed, j.created_at, j.claimed_at, j.finished_at, j.errors, j.checkpoint,
@@ -351,7 +351,7 @@ goncordia_job j WHERE j.state = 2 AND (j.run_at <= ?1) UNION ALL SELECT count(*)
 j WHERE j.state = 3;
 
 -- listing, by id, filter 'states'
-SELECT j.id, j.kind, j.queue, j.rank, j.run_at, j.args, j.content, j.payload_version,
+SELECT j.id, j.kind, j.queue, j.nice, j.run_at, j.args, j.content, j.payload_version,
 j.max_attempts, j.timeout, j.tags, j.meta, j.unique_key, j.unique_hold, j.unique_until,
 j.group_name, j.group_limit, j.state, j.attempt, j.worker_id, j.session, j.fetch_no, j.started,
 j.cancel_requested, j.failed, j.created_at, j.claimed_at, j.finished_at, j.errors, j.checkpoint,
@@ -360,26 +360,26 @@ j.output FROM goncordia_job j WHERE j.id < ?1 AND ((j.state = 0 AND (j.run_at <=
 LIMIT ?3;
 
 -- listing, by state, filter 'states'
-SELECT id, kind, queue, rank, run_at, args, content, payload_version, max_attempts, timeout, tags,
+SELECT id, kind, queue, nice, run_at, args, content, payload_version, max_attempts, timeout, tags,
 meta, unique_key, unique_hold, unique_until, group_name, group_limit, state, attempt, worker_id,
 session, fetch_no, started, cancel_requested, failed, created_at, claimed_at, finished_at, errors,
-checkpoint, output FROM (SELECT * FROM (SELECT j.id, j.kind, j.queue, j.rank, j.run_at, j.args,
+checkpoint, output FROM (SELECT * FROM (SELECT j.id, j.kind, j.queue, j.nice, j.run_at, j.args,
 j.content, j.payload_version, j.max_attempts, j.timeout, j.tags, j.meta, j.unique_key,
 j.unique_hold, j.unique_until, j.group_name, j.group_limit, j.state, j.attempt, j.worker_id,
 j.session, j.fetch_no, j.started, j.cancel_requested, j.failed, j.created_at, j.claimed_at,
 j.finished_at, j.errors, j.checkpoint, j.output FROM goncordia_job j WHERE j.state = 0 AND (j.run_at
 <= ?1) AND +j.id < ?2 ORDER BY +j.id DESC LIMIT ?3) AS p0 UNION ALL SELECT * FROM (SELECT j.id,
-j.kind, j.queue, j.rank, j.run_at, j.args, j.content, j.payload_version, j.max_attempts, j.timeout,
+j.kind, j.queue, j.nice, j.run_at, j.args, j.content, j.payload_version, j.max_attempts, j.timeout,
 j.tags, j.meta, j.unique_key, j.unique_hold, j.unique_until, j.group_name, j.group_limit, j.state,
 j.attempt, j.worker_id, j.session, j.fetch_no, j.started, j.cancel_requested, j.failed,
 j.created_at, j.claimed_at, j.finished_at, j.errors, j.checkpoint, j.output FROM goncordia_job j
 WHERE j.state = 1 AND (j.run_at <= ?1) AND +j.id < ?2 ORDER BY +j.id DESC LIMIT ?3) AS p1 UNION ALL
-SELECT * FROM (SELECT j.id, j.kind, j.queue, j.rank, j.run_at, j.args, j.content, j.payload_version,
+SELECT * FROM (SELECT j.id, j.kind, j.queue, j.nice, j.run_at, j.args, j.content, j.payload_version,
 j.max_attempts, j.timeout, j.tags, j.meta, j.unique_key, j.unique_hold, j.unique_until,
 j.group_name, j.group_limit, j.state, j.attempt, j.worker_id, j.session, j.fetch_no, j.started,
 j.cancel_requested, j.failed, j.created_at, j.claimed_at, j.finished_at, j.errors, j.checkpoint,
 j.output FROM goncordia_job j WHERE j.state = 2 AND (j.run_at <= ?1) AND +j.id < ?2 ORDER BY +j.id
-DESC LIMIT ?3) AS p2 UNION ALL SELECT * FROM (SELECT j.id, j.kind, j.queue, j.rank, j.run_at,
+DESC LIMIT ?3) AS p2 UNION ALL SELECT * FROM (SELECT j.id, j.kind, j.queue, j.nice, j.run_at,
 j.args, j.content, j.payload_version, j.max_attempts, j.timeout, j.tags, j.meta, j.unique_key,
 j.unique_hold, j.unique_until, j.group_name, j.group_limit, j.state, j.attempt, j.worker_id,
 j.session, j.fetch_no, j.started, j.cancel_requested, j.failed, j.created_at, j.claimed_at,
@@ -394,7 +394,7 @@ FROM goncordia_job j WHERE j.state = 2 AND ((j.run_at > ?1 AND j.failed = 0) OR 
 j.failed = 1));
 
 -- listing, by id, filter 'later'
-SELECT j.id, j.kind, j.queue, j.rank, j.run_at, j.args, j.content, j.payload_version,
+SELECT j.id, j.kind, j.queue, j.nice, j.run_at, j.args, j.content, j.payload_version,
 j.max_attempts, j.timeout, j.tags, j.meta, j.unique_key, j.unique_hold, j.unique_until,
 j.group_name, j.group_limit, j.state, j.attempt, j.worker_id, j.session, j.fetch_no, j.started,
 j.cancel_requested, j.failed, j.created_at, j.claimed_at, j.finished_at, j.errors, j.checkpoint,
@@ -404,22 +404,22 @@ j.output FROM goncordia_job j WHERE j.id < ?1 AND ((j.state = 0 AND ((j.run_at >
 (j.run_at > ?2 AND j.failed = 1)))) ORDER BY j.id DESC LIMIT ?3;
 
 -- listing, by state, filter 'later'
-SELECT id, kind, queue, rank, run_at, args, content, payload_version, max_attempts, timeout, tags,
+SELECT id, kind, queue, nice, run_at, args, content, payload_version, max_attempts, timeout, tags,
 meta, unique_key, unique_hold, unique_until, group_name, group_limit, state, attempt, worker_id,
 session, fetch_no, started, cancel_requested, failed, created_at, claimed_at, finished_at, errors,
-checkpoint, output FROM (SELECT * FROM (SELECT j.id, j.kind, j.queue, j.rank, j.run_at, j.args,
+checkpoint, output FROM (SELECT * FROM (SELECT j.id, j.kind, j.queue, j.nice, j.run_at, j.args,
 j.content, j.payload_version, j.max_attempts, j.timeout, j.tags, j.meta, j.unique_key,
 j.unique_hold, j.unique_until, j.group_name, j.group_limit, j.state, j.attempt, j.worker_id,
 j.session, j.fetch_no, j.started, j.cancel_requested, j.failed, j.created_at, j.claimed_at,
 j.finished_at, j.errors, j.checkpoint, j.output FROM goncordia_job j WHERE j.state = 0 AND
 ((j.run_at > ?1 AND j.failed = 0) OR (j.run_at > ?1 AND j.failed = 1)) AND +j.id < ?2 ORDER BY +j.id
-DESC LIMIT ?3) AS p0 UNION ALL SELECT * FROM (SELECT j.id, j.kind, j.queue, j.rank, j.run_at,
+DESC LIMIT ?3) AS p0 UNION ALL SELECT * FROM (SELECT j.id, j.kind, j.queue, j.nice, j.run_at,
 j.args, j.content, j.payload_version, j.max_attempts, j.timeout, j.tags, j.meta, j.unique_key,
 j.unique_hold, j.unique_until, j.group_name, j.group_limit, j.state, j.attempt, j.worker_id,
 j.session, j.fetch_no, j.started, j.cancel_requested, j.failed, j.created_at, j.claimed_at,
 j.finished_at, j.errors, j.checkpoint, j.output FROM goncordia_job j WHERE j.state = 1 AND
 ((j.run_at > ?1 AND j.failed = 0) OR (j.run_at > ?1 AND j.failed = 1)) AND +j.id < ?2 ORDER BY +j.id
-DESC LIMIT ?3) AS p1 UNION ALL SELECT * FROM (SELECT j.id, j.kind, j.queue, j.rank, j.run_at,
+DESC LIMIT ?3) AS p1 UNION ALL SELECT * FROM (SELECT j.id, j.kind, j.queue, j.nice, j.run_at,
 j.args, j.content, j.payload_version, j.max_attempts, j.timeout, j.tags, j.meta, j.unique_key,
 j.unique_hold, j.unique_until, j.group_name, j.group_limit, j.state, j.attempt, j.worker_id,
 j.session, j.fetch_no, j.started, j.cancel_requested, j.failed, j.created_at, j.claimed_at,
@@ -431,7 +431,7 @@ DESC LIMIT ?3) AS p2) AS j ORDER BY id DESC LIMIT ?3;
 SELECT count(*) FROM goncordia_job j WHERE j.state = 5 AND j.state >= 5;
 
 -- listing, by id, filter 'dead'
-SELECT j.id, j.kind, j.queue, j.rank, j.run_at, j.args, j.content, j.payload_version,
+SELECT j.id, j.kind, j.queue, j.nice, j.run_at, j.args, j.content, j.payload_version,
 j.max_attempts, j.timeout, j.tags, j.meta, j.unique_key, j.unique_hold, j.unique_until,
 j.group_name, j.group_limit, j.state, j.attempt, j.worker_id, j.session, j.fetch_no, j.started,
 j.cancel_requested, j.failed, j.created_at, j.claimed_at, j.finished_at, j.errors, j.checkpoint,
@@ -439,10 +439,10 @@ j.output FROM goncordia_job j WHERE j.id < ?1 AND ((j.state = 5 AND j.state >= 5
 DESC LIMIT ?2;
 
 -- listing, by state, filter 'dead'
-SELECT id, kind, queue, rank, run_at, args, content, payload_version, max_attempts, timeout, tags,
+SELECT id, kind, queue, nice, run_at, args, content, payload_version, max_attempts, timeout, tags,
 meta, unique_key, unique_hold, unique_until, group_name, group_limit, state, attempt, worker_id,
 session, fetch_no, started, cancel_requested, failed, created_at, claimed_at, finished_at, errors,
-checkpoint, output FROM (SELECT * FROM (SELECT j.id, j.kind, j.queue, j.rank, j.run_at, j.args,
+checkpoint, output FROM (SELECT * FROM (SELECT j.id, j.kind, j.queue, j.nice, j.run_at, j.args,
 j.content, j.payload_version, j.max_attempts, j.timeout, j.tags, j.meta, j.unique_key,
 j.unique_hold, j.unique_until, j.group_name, j.group_limit, j.state, j.attempt, j.worker_id,
 j.session, j.fetch_no, j.started, j.cancel_requested, j.failed, j.created_at, j.claimed_at,
@@ -470,7 +470,7 @@ json_each(j.tags) AS t WHERE t.value = ?4) AND EXISTS (SELECT 1 FROM json_each(j
 t.value = ?5) AND j.group_name = ?6 AND j.created_at >= ?7 AND j.created_at < ?8;
 
 -- listing, by id, filter 'everything'
-SELECT j.id, j.kind, j.queue, j.rank, j.run_at, j.args, j.content, j.payload_version,
+SELECT j.id, j.kind, j.queue, j.nice, j.run_at, j.args, j.content, j.payload_version,
 j.max_attempts, j.timeout, j.tags, j.meta, j.unique_key, j.unique_hold, j.unique_until,
 j.group_name, j.group_limit, j.state, j.attempt, j.worker_id, j.session, j.fetch_no, j.started,
 j.cancel_requested, j.failed, j.created_at, j.claimed_at, j.finished_at, j.errors, j.checkpoint,
@@ -482,10 +482,10 @@ AND EXISTS (SELECT 1 FROM json_each(j.tags) AS t WHERE t.value = ?6) AND j.group
 j.created_at >= ?8 AND j.created_at < ?9 ORDER BY j.id DESC LIMIT ?10;
 
 -- listing, by state, filter 'everything'
-SELECT id, kind, queue, rank, run_at, args, content, payload_version, max_attempts, timeout, tags,
+SELECT id, kind, queue, nice, run_at, args, content, payload_version, max_attempts, timeout, tags,
 meta, unique_key, unique_hold, unique_until, group_name, group_limit, state, attempt, worker_id,
 session, fetch_no, started, cancel_requested, failed, created_at, claimed_at, finished_at, errors,
-checkpoint, output FROM (SELECT * FROM (SELECT j.id, j.kind, j.queue, j.rank, j.run_at, j.args,
+checkpoint, output FROM (SELECT * FROM (SELECT j.id, j.kind, j.queue, j.nice, j.run_at, j.args,
 j.content, j.payload_version, j.max_attempts, j.timeout, j.tags, j.meta, j.unique_key,
 j.unique_hold, j.unique_until, j.group_name, j.group_limit, j.state, j.attempt, j.worker_id,
 j.session, j.fetch_no, j.started, j.cancel_requested, j.failed, j.created_at, j.claimed_at,
@@ -494,7 +494,7 @@ j.finished_at, j.errors, j.checkpoint, j.output FROM goncordia_job j WHERE j.sta
 (SELECT value FROM (SELECT value FROM json_each(?3)) AS q) AND EXISTS (SELECT 1 FROM
 json_each(j.tags) AS t WHERE t.value = ?4) AND EXISTS (SELECT 1 FROM json_each(j.tags) AS t WHERE
 t.value = ?5) AND j.group_name = ?6 AND j.created_at >= ?7 AND j.created_at < ?8 AND +j.id < ?9
-ORDER BY +j.id DESC LIMIT ?10) AS p0 UNION ALL SELECT * FROM (SELECT j.id, j.kind, j.queue, j.rank,
+ORDER BY +j.id DESC LIMIT ?10) AS p0 UNION ALL SELECT * FROM (SELECT j.id, j.kind, j.queue, j.nice,
 j.run_at, j.args, j.content, j.payload_version, j.max_attempts, j.timeout, j.tags, j.meta,
 j.unique_key, j.unique_hold, j.unique_until, j.group_name, j.group_limit, j.state, j.attempt,
 j.worker_id, j.session, j.fetch_no, j.started, j.cancel_requested, j.failed, j.created_at,
@@ -503,7 +503,7 @@ AND (j.run_at <= ?1) AND j.kind IN (SELECT value FROM (SELECT value FROM json_ea
 j.queue IN (SELECT value FROM (SELECT value FROM json_each(?3)) AS q) AND EXISTS (SELECT 1 FROM
 json_each(j.tags) AS t WHERE t.value = ?4) AND EXISTS (SELECT 1 FROM json_each(j.tags) AS t WHERE
 t.value = ?5) AND j.group_name = ?6 AND j.created_at >= ?7 AND j.created_at < ?8 AND +j.id < ?9
-ORDER BY +j.id DESC LIMIT ?10) AS p1 UNION ALL SELECT * FROM (SELECT j.id, j.kind, j.queue, j.rank,
+ORDER BY +j.id DESC LIMIT ?10) AS p1 UNION ALL SELECT * FROM (SELECT j.id, j.kind, j.queue, j.nice,
 j.run_at, j.args, j.content, j.payload_version, j.max_attempts, j.timeout, j.tags, j.meta,
 j.unique_key, j.unique_hold, j.unique_until, j.group_name, j.group_limit, j.state, j.attempt,
 j.worker_id, j.session, j.fetch_no, j.started, j.cancel_requested, j.failed, j.created_at,
@@ -512,7 +512,7 @@ AND (j.run_at <= ?1) AND j.kind IN (SELECT value FROM (SELECT value FROM json_ea
 j.queue IN (SELECT value FROM (SELECT value FROM json_each(?3)) AS q) AND EXISTS (SELECT 1 FROM
 json_each(j.tags) AS t WHERE t.value = ?4) AND EXISTS (SELECT 1 FROM json_each(j.tags) AS t WHERE
 t.value = ?5) AND j.group_name = ?6 AND j.created_at >= ?7 AND j.created_at < ?8 AND +j.id < ?9
-ORDER BY +j.id DESC LIMIT ?10) AS p2 UNION ALL SELECT * FROM (SELECT j.id, j.kind, j.queue, j.rank,
+ORDER BY +j.id DESC LIMIT ?10) AS p2 UNION ALL SELECT * FROM (SELECT j.id, j.kind, j.queue, j.nice,
 j.run_at, j.args, j.content, j.payload_version, j.max_attempts, j.timeout, j.tags, j.meta,
 j.unique_key, j.unique_hold, j.unique_until, j.group_name, j.group_limit, j.state, j.attempt,
 j.worker_id, j.session, j.fetch_no, j.started, j.cancel_requested, j.failed, j.created_at,

@@ -36,7 +36,7 @@ _LONGEST_PAGE: Final = 1000
 _ID, _KIND, _GROUP, _LIMIT = (
     ROW.index(column) for column in ("id", "kind", "group_name", "group_limit")
 )
-_RANK, _RUN_AT = ROW.index("rank"), ROW.index("run_at")
+_NICE, _RUN_AT = ROW.index("nice"), ROW.index("run_at")
 
 _Row = Sequence[Any]
 
@@ -102,10 +102,12 @@ class Fetch(Topic):
             SELECT name FROM {dialect.queue} WHERE paused = 1
             UNION ALL SELECT NULL FROM {dialect.session} WHERE id = :session AND is_open = 1
             """)
+        due = dialect.picked(f"""
+            SELECT id FROM {job} WHERE state = {Stored.LATER} AND queue = :queue
+            AND run_at <= :now ORDER BY run_at LIMIT :most
+            """)
         self._promote = dialect.sql(f"""
-            UPDATE {job} SET state = {Stored.READY} WHERE id IN (
-                SELECT id FROM {job} WHERE state = {Stored.LATER} AND queue = :queue
-                AND run_at <= :now ORDER BY run_at LIMIT :most)
+            UPDATE {job} SET state = {Stored.READY} WHERE id IN {due}
             """)
         self._next_run_at = dialect.sql(f"""
             SELECT run_at FROM {job} WHERE state = {Stored.LATER} AND queue = :queue
@@ -114,8 +116,8 @@ class Fetch(Topic):
         ready = f"""
             SELECT {ROW_OF_J} FROM {job} j WHERE j.state = {Stored.READY} AND j.queue = :queue
             """
-        after = "AND (j.rank, j.run_at, j.id) > (:rank, :run_at, :id)"
-        order = f"ORDER BY j.rank, j.run_at, j.id LIMIT :most {dialect.for_update}"
+        after = "AND (j.nice, j.run_at, j.id) > (:nice, :run_at, :id)"
+        order = f"ORDER BY j.nice, j.run_at, j.id LIMIT :most {dialect.for_update}"
         self._ready = dialect.sql(f"{ready} {order}")
         self._ready_after = dialect.sql(f"{ready} {after} {order}")
         self._ready_kind = dialect.sql(f"{ready} AND j.kind = :kind {order}")
@@ -225,7 +227,7 @@ class Fetch(Topic):
             if streams[0].kind is not None:
                 streams = [stream for stream in streams if stream.kind != kind]
             elif passed_over > _PASSED_OVER:
-                after = (row[_RANK], row[_RUN_AT], row[_ID])
+                after = (row[_NICE], row[_RUN_AT], row[_ID])
                 streams = yield from self._by_kind(queue.name, kinds, after)
 
     def _by_kind(self, queue: str, kinds: Mapping[str, int], after: Any) -> Op[list[_Stream]]:
@@ -254,13 +256,13 @@ class Fetch(Topic):
             sql = self._ready if stream.kind is None else self._ready_kind
         else:
             sql = self._ready_after if stream.kind is None else self._ready_kind_after
-            values["rank"], values["run_at"], values["id"] = stream.after
+            values["nice"], values["run_at"], values["id"] = stream.after
         rows = (yield sql(**values)).rows
         stream.exhausted = len(rows) < page
         if rows:
             stream.buffer.extend(rows)
             last = rows[-1]
-            stream.after = (last[_RANK], last[_RUN_AT], last[_ID])
+            stream.after = (last[_NICE], last[_RUN_AT], last[_ID])
             new = {row[_GROUP] for row in rows if row[_GROUP] is not None} - walk.running.keys()
             if new:
                 walk.running.update((yield from self._groups.running(new)))
@@ -268,4 +270,4 @@ class Fetch(Topic):
 
 def _order(stream: _Stream) -> tuple[Any, Any, Any]:
     row = stream.buffer[0]
-    return (row[_RANK], row[_RUN_AT], row[_ID])
+    return (row[_NICE], row[_RUN_AT], row[_ID])

@@ -43,7 +43,7 @@ class Groups(Topic):
             SELECT id FROM {job}
             WHERE group_name = :name AND state = {Stored.PARKED}
             AND queue = :queue AND kind = :kind AND group_limit = :group_limit
-            ORDER BY rank, run_at, id LIMIT :most
+            ORDER BY nice, run_at, id LIMIT :most
             """)
         self._set_state = dialect.sql(f"""
             UPDATE {job} SET state = :state

@@ -162,7 +162,7 @@ def _parked_if_full(job: str, first: str, number: str) -> str:
             + (SELECT count(*) FROM (SELECT 1 FROM {job} w
                 WHERE w.group_name = :group_name AND w.state = {Stored.READY}
                 AND w.queue = :queue AND w.kind = :kind AND w.group_limit = :group_limit
-                AND (w.rank, w.run_at, w.id) < (:rank, :run_at, {first})
+                AND (w.nice, w.run_at, w.id) < (:nice, :run_at, {first})
                 LIMIT :group_limit) AS waiting)
             >= :group_limit THEN {Stored.PARKED}
         ELSE {Stored.READY} END

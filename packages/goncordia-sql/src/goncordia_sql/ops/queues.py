@@ -8,7 +8,7 @@ from goncordia.driver import PruneRequest, QueueState, QueueStats
 from goncordia_sql.dialect import Dialect
 from goncordia_sql.ops.base import Topic
 from goncordia_sql.rows import RowCodec
-from goncordia_sql.statement import Op
+from goncordia_sql.statement import Op, Sql
 from goncordia_sql.states import WAITING, Hold, Stored
 
 __all__ = ["Queues"]
@@ -51,21 +51,24 @@ class Queues(Topic):
                 for state in (*WAITING, Stored.RUNNING)
             )
         )
-        self._end_holds = dialect.sql(f"""
-            UPDATE {job} SET held_key = NULL WHERE id IN (
-                SELECT id FROM {job} WHERE held_key IS NOT NULL
-                AND unique_hold = {Hold.UNTIL_TIME} AND unique_until <= :now
-                ORDER BY unique_until LIMIT :most)
+        over = dialect.picked(f"""
+            SELECT id FROM {job} WHERE held_key IS NOT NULL AND unique_hold = {Hold.UNTIL_TIME}
+            AND unique_until <= :now ORDER BY unique_until LIMIT :most
             """)
-        prune = f"""
-            DELETE FROM {job} WHERE id IN (
-                SELECT id FROM {job} WHERE state = {{}} AND finished_at < :before
+        self._end_holds = dialect.sql(f"UPDATE {job} SET held_key = NULL WHERE id IN {over}")
+
+        def prune(state: Stored) -> Sql:
+            # The state is said twice for the index that holds all finished ones.
+            old = dialect.picked(f"""
+                SELECT id FROM {job} WHERE state = {state} AND finished_at < :before
                 AND state >= {Stored.COMPLETED} AND held_key IS NULL
-                ORDER BY finished_at LIMIT :most)
-            """
-        self._prune_completed = dialect.sql(prune.format(Stored.COMPLETED))
-        self._prune_discarded = dialect.sql(prune.format(Stored.DISCARDED))
-        self._prune_cancelled = dialect.sql(prune.format(Stored.CANCELLED))
+                ORDER BY finished_at LIMIT :most
+                """)
+            return dialect.sql(f"DELETE FROM {job} WHERE id IN {old}")
+
+        self._prune_completed = prune(Stored.COMPLETED)
+        self._prune_discarded = prune(Stored.DISCARDED)
+        self._prune_cancelled = prune(Stored.CANCELLED)
 
     # ---------------------------------------------------------------- queues
 

@@ -1,8 +1,9 @@
 """SQLite's schema, version by version.
 
-Times are microseconds since 1970; states are those of :class:`goncordia_sql.states.Stored`. Every
-index on the jobs holds one stored state only, so that none grows with what it is not asked for. The
-view ``goncordia_jobs`` is for people in the database's own shell; no code reads it.
+Times are microseconds since 1970; states are those of :class:`goncordia_sql.states.Stored`;
+``nice`` is minus the priority, so that every index and every comparison ascends. An index on the
+jobs holds one stored state, or those with a key or a group, so that none grows with what it is not
+asked for. The view ``goncordia_jobs`` is for people in the database's own shell; no code reads it.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ CREATE TABLE goncordia_job (
     id BLOB NOT NULL PRIMARY KEY,
     state INTEGER NOT NULL,
     queue TEXT NOT NULL,
-    rank INTEGER NOT NULL,
+    nice INTEGER NOT NULL,
     run_at INTEGER NOT NULL,
     kind TEXT NOT NULL,
     attempt INTEGER NOT NULL DEFAULT 0,
@@ -62,9 +63,9 @@ CREATE TABLE goncordia_job (
 )"""
 
 _INDEXES: Final = (
-    f"""CREATE INDEX goncordia_job_ready ON goncordia_job (queue, rank, run_at, id)
+    f"""CREATE INDEX goncordia_job_ready ON goncordia_job (queue, nice, run_at, id)
     WHERE state = {Stored.READY}""",
-    f"""CREATE INDEX goncordia_job_ready_kind ON goncordia_job (queue, kind, rank, run_at, id)
+    f"""CREATE INDEX goncordia_job_ready_kind ON goncordia_job (queue, kind, nice, run_at, id)
     WHERE state = {Stored.READY}""",
     f"""CREATE INDEX goncordia_job_later ON goncordia_job (queue, run_at, failed)
     WHERE state = {Stored.LATER}""",
@@ -83,7 +84,7 @@ _INDEXES: Final = (
     f"""CREATE INDEX goncordia_job_hold ON goncordia_job (unique_until)
     WHERE held_key IS NOT NULL AND unique_hold = {Hold.UNTIL_TIME}""",
     """CREATE INDEX goncordia_job_group
-    ON goncordia_job (group_name, state, queue, kind, group_limit, rank, run_at, id)
+    ON goncordia_job (group_name, state, queue, kind, group_limit, nice, run_at, id)
     WHERE group_name IS NOT NULL""",
 )
 
@@ -127,7 +128,7 @@ CREATE VIEW goncordia_jobs AS SELECT
             WHEN failed = 1 THEN 'retryable'
             ELSE 'scheduled' END
     END AS state,
-    kind, queue, -rank AS priority, attempt, max_attempts, args, output, errors, tags, meta,
+    kind, queue, -nice AS priority, attempt, max_attempts, args, output, errors, tags, meta,
     group_name, worker_id,
     strftime('%Y-%m-%d %H:%M:%f', run_at / 1e6, 'unixepoch') AS run_at,
     strftime('%Y-%m-%d %H:%M:%f', created_at / 1e6, 'unixepoch') AS created_at,
