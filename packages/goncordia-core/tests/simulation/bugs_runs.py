@@ -71,10 +71,10 @@ def cancels_are_not_heard(self: Dispatcher, requested: tuple[Claim, ...]) -> Non
     "a cancel is for one claim",
     Dispatcher,
     "cancel_requested",
-    within=300,
+    within=200,
     hot_admin=True,
     jobs=(3, 6),
-    faults=Faults(rate=0.08),
+    faults=Faults(rate=0.3, kinds=("late",)),
     records=False,
 )
 def cancels_are_for_any_claim(self: Dispatcher, requested: tuple[Claim, ...]) -> None:
@@ -121,8 +121,8 @@ async def checkpoints_are_not_stored(self: Dispatcher, run: Run, value: bytes) -
     "a finish stores a checkpoint again that may have been overwritten",
     Dispatcher,
     "_with_checkpoint",
-    within=300,
-    faults=Faults(rate=0.05),
+    within=200,
+    faults=Faults(rate=0.1, kinds=("zombie",)),
     kinds=(0, 0, 1, 0),
     records=False,
 )

@@ -24,12 +24,9 @@ CALL_BOUND = 3.0
 
 _LATENCY = 200.0  # the rate of an exponential distribution: 5 ms on average, each way
 
-
 Kind: TypeAlias = Literal["ok", "before", "after", "late", "slow", "zombie", "hang"]
 """What becomes of a request: fails before its effect, or after; is answered late; takes effect late
 and is answered; takes effect when its client has given up; or never arrives."""
-
-_KINDS: tuple[Kind, ...] = ("before", "after", "late", "slow", "zombie", "hang")
 
 Fate: TypeAlias = tuple[Kind, float]
 """A kind, and by how many seconds it is late."""
@@ -56,10 +53,12 @@ class Faults:
 
     Attributes:
         rate: the probability of each kind of fault, for each call.
+        kinds: the kinds of faults.
         zombie: a zombie takes effect at most so many seconds after its client gave up.
     """
 
     rate: float = 0.012
+    kinds: tuple[Kind, ...] = ("before", "after", "late", "slow", "zombie", "hang")
     zombie: float = 12.0
 
 
@@ -159,14 +158,14 @@ class Network:
         return await request.reply
 
     def _fate(self, request: _Request) -> Fate:
-        rng, rate = self._rng, self._faults.rate
+        rng, rate, kinds = self._rng, self._faults.rate, self._faults.kinds
         judged = self.judge(request.process, request.name)
         if judged is not None:
             return judged
-        drawn = int(rng.random() / rate) if rate else len(_KINDS)
-        kind = _KINDS[drawn] if drawn < len(_KINDS) else "ok"
-        if request.process.cut and rng.random() < 0.9:
-            kind = "hang"
+        drawn = int(rng.random() / rate) if rate else len(kinds)
+        kind = kinds[drawn] if drawn < len(kinds) else "ok"
+        if request.process.cut and (not rate or rng.random() < 0.9):
+            kind = "hang"  # but for the odd packet
         if kind == "late":
             return kind, rng.uniform(0.5, 1.5 * CALL_BOUND)
         if kind == "slow":
