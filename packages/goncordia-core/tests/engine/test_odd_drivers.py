@@ -212,6 +212,37 @@ def test_a_loop_that_ends_without_a_stop_fails_no_attempt() -> None:
     assert stand.memory.store.session_list() == []
 
 
+@pytest.mark.parametrize("in_transaction", [False, True])
+def test_results_on_their_way_are_sent_again_when_the_loop_ends(in_transaction: bool) -> None:
+    """What sent them was cancelled with every other task."""
+    stand = Stand(real=True)
+
+    @stand.registry.worker(Work)
+    async def work(job: Job[Work]) -> str:
+        if in_transaction:
+            with pytest.raises(ZeroDivisionError):
+                async with stand.memory.transaction() as tx:
+                    await job.complete_tx(tx)
+                    raise ZeroDivisionError
+        return "done"
+
+    async def main() -> None:
+        name = "finish_many" if in_transaction else "exchange"
+        hung = stand.wire.hold(name, only=lambda args: bool(args[0]))
+        await stand.enqueue()
+        await stand.pool(retry_policy=lambda _: 1000).start()
+        await stand.until(lambda: hung.reached)
+
+    asyncio.run(main())
+    (job,) = stand.memory.store.jobs.values()
+    row = job.row(stand.clock.now())
+    assert row.claim is None
+    if in_transaction:
+        assert [error.message for error in row.errors] == ["transaction not committed"]
+    else:
+        assert (row.state, row.output) == (JobState.COMPLETED, b'"done"')
+
+
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="eager tasks came with 3.12")
 def test_eager_tasks() -> None:
     """A handler that never waits is over before its task is made."""

@@ -137,6 +137,30 @@ async def test_a_full_kind_does_not_hold_up_the_others(fetch_kinds: bool) -> Non
         busy.gate.open()
 
 
+@pytest.mark.parametrize("ending", ["cancel", "lost"])
+async def test_limits_forget_what_waited_in_the_pool(stand: Stand, ending: str) -> None:
+    busy = Busy(stand)
+    waiting = [await stand.enqueue(Work(n)) for n in range(3)]
+    policies = {"work": KindPolicy(concurrency=3)}
+    async with stand.working(
+        concurrency=1,
+        max_pending=2,
+        kind_policies=policies,
+        queue_policies={"default": QueuePolicy(3)},
+    ):
+        assert [await stand.state(job) for job in waiting] == ["running"] * 3
+        if ending == "cancel":
+            for job in waiting[1:]:
+                await stand.client.cancel(job)
+        else:
+            stand.end_sessions()
+        await stand.advance(5)
+        more = [await stand.enqueue(Work(n)) for n in range(3, 6)]
+        busy.gate.open()
+        await stand.advance(5)
+        assert [await stand.state(job) for job in more] == ["completed"] * 3
+
+
 async def test_a_long_line_of_a_full_kind_is_not_claimed_all_the_time() -> None:
     """A driver that cannot choose kinds gives them again and again."""
     stand = Stand(fetch_kinds=False)

@@ -161,6 +161,24 @@ async def test_claims_that_came_while_it_asked_are_left_alone(stand: Stand) -> N
         assert await stand.state(handle) == "completed"
 
 
+async def test_an_answer_about_a_lost_session_gives_nothing_back(stand: Stand) -> None:
+    """Those jobs are the rescuers'; a handler of theirs may still be running."""
+    gate = stand.gated()
+    handle = await stand.enqueue()
+    async with stand.working(rescue_interval=1000) as pool:
+        slow = stand.wire.hold("held", after=True)
+        stand.engine(pool)._reconciler.look(stand.session(pool), 0)
+        await stand.advance(0)
+        assert (slow.reached, gate.waiting) == (1, 1)
+        stand.end_sessions()
+        await stand.advance(5)
+        assert gate.waiting == 0
+        slow.let_go()
+        await stand.advance(1)
+        row = await stand.row(handle)
+        assert (row.state, row.attempt) == (JobState.RUNNING, 1)
+
+
 async def test_running_claims_are_never_given_back(stand: Stand) -> None:
     gate = stand.gated()
     handles = [await stand.enqueue(Work(n)) for n in range(5)]
