@@ -11,10 +11,49 @@ from typing import Any
 
 import pytest
 
-from goncordia import Discard, Job, RetryAfter, Snooze, SyncJob
+from goncordia import Discard, Job, JobState, RetryAfter, Snooze, SyncJob
+from goncordia.engine.events import JobFinished
 
 from .stand import Gate, Stand, Work
 from .wire import away
+
+
+class OwnBaseError(BaseException):
+    """No Exception at all."""
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), GeneratorExit(), OwnBaseError("x")])
+async def test_one_job_does_not_end_the_worker(stand: Stand, error: BaseException) -> None:
+    @stand.registry.worker(Work, max_attempts=2, retry_policy=lambda _: 1)
+    async def work(job: Job[Work]) -> None:
+        if job.args.n == 1:
+            raise error
+
+    bad, good = await stand.enqueue(Work(1)), await stand.enqueue(Work(2))
+    async with stand.working() as pool:
+        await stand.advance(5)
+        assert pool.running == 0
+    row = await stand.row(bad)
+    assert (row.state, row.attempt) == (JobState.DISCARDED, 2)
+    assert [each.type.split(".")[-1] for each in row.errors] == [type(error).__name__] * 2
+    assert await stand.state(good) == "completed"
+
+
+async def test_an_exit_after_the_session_was_lost_sends_nothing(stand: Stand) -> None:
+    @stand.registry.worker(Work)
+    async def work(job: Job[Work]) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            raise SystemExit(3)
+
+    handle = await stand.enqueue()
+    async with stand.working(rescue_interval=1000):
+        stand.end_sessions()
+        await stand.advance(6)
+        row = await stand.row(handle)
+        assert (row.state, row.attempt, row.errors) == (JobState.RUNNING, 1, ())
+        assert [event.to for event in stand.seen(JobFinished)] == [None]
 
 
 class OwnSnooze(Snooze):
