@@ -26,6 +26,7 @@ MACHINE = Machine(
     file_system="ext4",
     fsync_us=123.4,
     load_before=0.5,
+    real_time=False,
 )
 
 
@@ -97,6 +98,7 @@ def test_the_conditions_are_told() -> None:
     assert "Taken 2026-01-02 on A <fast> one, 2 cores" in told
     assert "(ext4) takes 123 µs. 2 rounds." in told
     assert "1.0 to 2.0, and 0.5 in the minute before" in told
+    assert "real-time" not in told
     assert "figures mean little" in a_run(quick=True).as_markdown()
 
 

@@ -35,6 +35,7 @@ class Machine:
         file_system: of the folder with the databases.
         fsync_us: the median of one write and fsync of 4 KiB there, in microseconds.
         load_before: the load in the minute before the run.
+        real_time: the run goes before all other work of the machine.
     """
 
     taken_at: str
@@ -47,6 +48,7 @@ class Machine:
     file_system: str
     fsync_us: float
     load_before: float
+    real_time: bool
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data."""
@@ -66,6 +68,7 @@ def describe(folder: Path) -> Machine:
         file_system=_file_system(folder),
         fsync_us=fsync_seconds(folder) * 1e6,
         load_before=load(),
+        real_time=_is_real_time(),
     )
 
 
@@ -90,6 +93,12 @@ def fsync_seconds(folder: Path) -> float:
         os.close(file)
         path.unlink()
     return median(taken)
+
+
+def _is_real_time() -> bool:
+    if sys.platform != "linux":
+        return False
+    return os.sched_getscheduler(0) in {os.SCHED_FIFO, os.SCHED_RR}
 
 
 def _version(distribution: str) -> str:

@@ -19,6 +19,10 @@ from goncordia_bench.report.table import markdown, summary
 
 __all__ = ["Run", "fill_in", "restored"]
 
+_REAL_TIME: Final = (
+    " Other work was going on: the bench ran at real-time priority, so that it had the processor, "
+    "but not the disk, as if it were alone."
+)
 _BEGIN: Final = "<!-- figures: written by the bench -->"
 _END: Final = "<!-- figures end -->"
 
@@ -99,6 +103,7 @@ class Run:
             f"{machine.fsync_us:,.0f} µs. {self._told_rounds()}. "
             f"The load of the machine, this run included, was {min(loads):.1f} to "
             f"{max(loads):.1f}, and {machine.load_before:.1f} in the minute before."
+            + (_REAL_TIME if machine.real_time else "")
         )
 
     def _told_rounds(self) -> str:
