@@ -86,7 +86,8 @@ def setup() -> Path:
     """Bring the environment to what `uv.lock` says and return its Python."""
     say(f"installing the workspace into {os.path.relpath(environment(), ROOT)}")
     # Packages come from the package index and Python from this machine, never from elsewhere.
-    env = os.environ | {"UV_PYTHON_DOWNLOADS": "never"}
+    # The certificates that pip trusts are the system's, or named for it; uv asks to be told.
+    env = {"UV_SYSTEM_CERTS": "1"} | os.environ | {"UV_PYTHON_DOWNLOADS": "never"}
     env.pop("VIRTUAL_ENV", None)
     what = ("--locked", "--all-packages", "--all-extras", "--all-groups")
     if run(uv(), "sync", "--quiet", "--python", sys.executable, *what, env=env):

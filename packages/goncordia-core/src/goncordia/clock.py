@@ -13,7 +13,9 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Protocol
 
-__all__ = ["Clock", "SystemClock", "Timer"]
+from goncordia._check import refuse
+
+__all__ = ["Clock", "SystemClock", "Timer", "checked_clock"]
 
 # Unlike CLOCK_MONOTONIC it runs on while the machine is suspended, as the backend's lease does.
 _BOOTTIME: int | None = getattr(time, "CLOCK_BOOTTIME", None)
@@ -70,3 +72,14 @@ class SystemClock(Clock):
     def call_later(self, seconds: float, callback: Callable[[], object], /) -> Timer:
         """``loop.call_later`` of the running loop."""
         return asyncio.get_running_loop().call_later(seconds, callback)
+
+
+def checked_clock(clock: object) -> Clock:
+    """The clock, if it is one.
+
+    Raises:
+        ConfigurationError: it is none.
+    """
+    if not isinstance(clock, Clock):
+        refuse("clock", clock, "a Clock")
+    return clock

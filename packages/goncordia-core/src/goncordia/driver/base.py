@@ -20,7 +20,7 @@ from typing import (
 from uuid import UUID
 
 from goncordia._typing import TypeVar
-from goncordia.clock import Clock, SystemClock
+from goncordia.clock import Clock, SystemClock, checked_clock
 from goncordia.driver.capabilities import Capabilities
 from goncordia.driver.executor import BaseExecutor, SyncExecutor, SyncTxExecutor, TxExecutor
 from goncordia.driver.once import Once
@@ -101,7 +101,7 @@ class BaseDriver(ABC, Generic[Tx_contra, SyncTx_contra]):
 
     def __init__(self, capabilities: Capabilities, clock: Clock | None = None) -> None:
         self.capabilities = capabilities
-        self.clock: Clock = SystemClock() if clock is None else clock
+        self.clock: Clock = SystemClock() if clock is None else checked_clock(clock)
         self.clock_given = clock is not None
         self._opened = Once()
         self._verified = Once()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib.metadata import EntryPoint, entry_points
 from typing import Final, TypeGuard
 
+from goncordia._check import instance
 from goncordia.driver.base import AnyDriver, BaseDriver
 from goncordia.errors import ConfigurationError
 
@@ -39,7 +40,9 @@ def connect(url: str) -> AnyDriver:
         ConfigurationError: the URL has no scheme, no installed package claims it, or the package
             that does cannot be imported.
     """
-    scheme, separator, _ = url.partition("://")
+    scheme, separator, _ = instance("url", url, str, "a str like 'sqlite:///jobs.db'").partition(
+        "://"
+    )
     if not separator or not scheme:
         raise ConfigurationError(
             f"url: {url!r} has no scheme; a URL looks like 'sqlite:///jobs.db'"

@@ -78,7 +78,7 @@ class Claims:
     def give_back(self, run: Run, finish: Finish) -> None:
         """A claim that is ended without having been run, known before or not."""
         if run in self._runs:
-            self.pending.remove(run)
+            self.pending.pop() if self.pending[-1] is run else self.pending.remove(run)
             self._free(run)
         else:
             self._runs.add(run)

@@ -157,12 +157,18 @@ class Dispatcher:
                 finish = self._outcomes.raised(run, error)
             else:
                 finish = self._outcomes.interrupted(run, error)
-        except GeneratorExit:  # the loop is gone, with this task pending
+        except KeyboardInterrupt as interrupt:  # Ctrl-C hit the loop while this handler had it
+            self._ended(run, self._outcomes.failed(run, interrupt), interrupt)
             raise
-        except BaseException as fatal:
-            # SystemExit and KeyboardInterrupt end the loop; the job is retried elsewhere.
-            self._ended(run, self._outcomes.failed(run, fatal), fatal)
-            raise
+        except BaseException as raised:
+            # One job must not end a worker: a sys.exit() fails its attempt, as in a thread.
+            if isinstance(raised, GeneratorExit) and not _loop_runs():
+                raise  # the loop is gone, with this task pending
+            error = self._outcomes.why(run, raised)
+            if run.cause is None:
+                finish = self._outcomes.failed(run, error)
+            else:
+                finish = self._outcomes.interrupted(run, error)
         self._ended(run, finish, error)
         error = None  # its traceback holds this frame: a cycle, and the job's args with it
 
@@ -331,3 +337,11 @@ class Dispatcher:
             raise StaleClaimError(f"job {run.row.id}: this run does not hold it any more")
         if run.claim in self._marks.repeated:
             run.checkpoint = value
+
+
+def _loop_runs() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

@@ -19,6 +19,7 @@ from goncordia.engine.events import JobGivenBack, Observers
 from goncordia.engine.heart import LoopHeart
 from goncordia.engine.heart_thread import HeartThread
 from goncordia.engine.lanes import Lanes
+from goncordia.engine.listening import Listening
 from goncordia.engine.marks import Marks
 from goncordia.engine.outcome import UNKNOWN_KIND_DELAY, Outcomes
 from goncordia.engine.reconcile import Reconciler
@@ -27,6 +28,7 @@ from goncordia.engine.run import Cause, Run
 from goncordia.engine.session import Session
 from goncordia.engine.settings import Settings
 from goncordia.engine.shape import Shape
+from goncordia.engine.shed import Shedder
 from goncordia.engine.signal import Signal
 from goncordia.engine.threads import Threads
 from goncordia.engine.workers import Worker
@@ -85,7 +87,7 @@ class Engine:
         self.observe = observe = Observers(settings.observers)
         self._ready = ready = Signal(clock)
         self._changed = changed = Signal(clock)
-        self._calls = calls = Calls(clock, rng, bound=settings.lease * _CALL_BOUND_SHARE)
+        calls = Calls(clock, rng, bound=settings.lease * _CALL_BOUND_SHARE)
         self._threads = Threads(f"goncordia-{settings.worker_id}")
         self._workers = {
             kind: Worker(spec, settings.middleware, settings.max_attempts, self._threads)
@@ -172,7 +174,8 @@ class Engine:
             interval=settings.heartbeat_interval,
         )
         self._heart_thread: HeartThread | None = None
-        self._listener = driver.listener()
+        self._listening = Listening(driver, calls, self._woken)
+        self._shedder = Shedder(claims, self.lanes.allowance, clock, observe)
         session.on_open = self.lanes.look
         session.on_good = self._good
         session.on_lost = self.dispatcher.session_lost
@@ -200,11 +203,11 @@ class Engine:
             self.dispatcher.deadlines.run,
             self.rescuer.run,
             self._reconciler.run,
+            self._shedder.run,
+            self._listening.run,
         ]
         if not self._start_heart_thread():
             loops.append(self._loop_heart.run)
-        if self._listener is not None:
-            loops.append(self._listen)
         if self._settings.interrupt_on_lapse:
             loops.append(self._watch_lapse)
         for run in loops:
@@ -265,8 +268,7 @@ class Engine:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        if self._listener is not None:
-            await self._listener.aclose()
+        await self._listening.close()
 
     def why_not(self, row: JobRow) -> str | None:
         """Why the job is left for another pool; None: this one can run it."""
@@ -342,6 +344,8 @@ class Engine:
         for row in result.jobs:
             self._take_row(row, late)
         self.dispatcher.start_pending()
+        if self.claims.pending:
+            self._shedder.look()
 
     def _take_row(self, row: JobRow, late: bool) -> None:
         claim = row.claim
@@ -372,21 +376,6 @@ class Engine:
         return self._outcomes.refused(run, refusal)
 
     # ---------------------------------------------------------------- hints from outside
-
-    async def _listen(self) -> None:
-        """Hear of new jobs, with another listener if one fails; meanwhile there is polling."""
-        backoff = self._calls.backoff()
-        while self._listener is not None:
-            try:
-                async for wake in self._listener.wakes():
-                    backoff.reset()
-                    self._woken(wake)
-            except Exception as error:  # noqa: BLE001  # whatever a driver raises
-                await backoff.pause(error, "listening for jobs")
-                self._listener = self._driver.listener()
-                self._woken(Wake("gap"))
-            else:
-                return  # it was closed
 
     def _woken(self, wake: Wake) -> None:
         if wake.what in ("cancel", "gap"):

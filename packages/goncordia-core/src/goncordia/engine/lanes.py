@@ -173,7 +173,7 @@ class Lanes:
         now = self._clock.monotonic()
         if now < self._look_at and not sending:
             return None
-        room = self._room(now)
+        room = self._room()
         if room <= 0:
             return None
         queues = self._shape.queues(room)
@@ -185,12 +185,16 @@ class Lanes:
             self._look_at = now + self._poll_interval
         return FetchRequest(self._session.id, number, room, queues, self._session.worker_id)
 
-    def _room(self, now: float) -> int:
+    def allowance(self) -> int:
+        """How many claims may wait for a slot now."""
+        since = self._clock.monotonic() - _RATE_WINDOW
         recent = self._recent
-        while recent and recent[0][0] < now - _RATE_WINDOW:
+        while recent and recent[0][0] < since:
             self._recent_count -= recent.popleft()[1]
-        waiting = self._recent_count if self._adapts else self._max_pending or 0
-        free = self._concurrency + waiting - self._claims.active - self._reserved
+        return self._recent_count if self._adapts else self._max_pending or 0
+
+    def _room(self) -> int:
+        free = self._concurrency + self.allowance() - self._claims.active - self._reserved
         return min(free, self._max_batch)
 
     def _nap(self) -> float | None:
@@ -198,7 +202,7 @@ class Lanes:
         now = self._clock.monotonic()
         if self.stopping or not self._session.good():
             return None
-        if not self._shape.queues(self._room(now)):
+        if not self._shape.queues(self._room()):
             return None
         return max(0.0, self._look_at - now)
 
@@ -236,7 +240,7 @@ class Lanes:
 
     def has_room(self, queue: str) -> bool:
         """Whether one more job of this queue may be kept."""
-        return self._room(self._clock.monotonic()) > 0 and self._shape.has_room(queue)
+        return self._room() > 0 and self._shape.has_room(queue)
 
     def _settle(self, runs: Sequence[Run], outcomes: Sequence[Outcome]) -> bool:
         """Note the answers; whether something that may let a job go was freed."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -119,6 +119,8 @@ class Settings:
                 "queues: a mapping (weights between queues) is not supported yet; "
                 "give a sequence of names, the most urgent first"
             )
+        if isinstance(queues, Set):
+            refuse("queues", queues, "in order: a set has none; give a list, the most urgent first")
         checked_queues = names("queues", queues)
         if not checked_queues:
             raise ConfigurationError("queues: [] is empty; name at least one queue")

@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Self
 
 from goncordia._check import Duration, instance, refuse, seconds
-from goncordia.clock import Clock
+from goncordia.clock import Clock, checked_clock
 from goncordia.driver import AnyDriver, BaseDriver
 from goncordia.engine.engine import Engine
 from goncordia.engine.events import Observer
@@ -119,7 +119,7 @@ class WorkerPool:
             lanes=lanes,
             kinds=registry.kinds,
         )
-        self._clock = driver.clock if clock is None else _checked_clock(clock)
+        self._clock = driver.clock if clock is None else checked_clock(clock)
         self._ids_rng = (
             None if rng is None else instance("rng", rng, random.Random, "a random.Random")
         )
@@ -295,9 +295,3 @@ def _checked(driver: object) -> AnyDriver:
         refuse("driver", driver, "a driver, such as SqliteDriver('jobs.db')")
     checked: AnyDriver = driver  # pyright: ignore[reportUnknownVariableType]  # isinstance cannot know the transaction types
     return checked
-
-
-def _checked_clock(clock: object) -> Clock:
-    if not isinstance(clock, Clock):
-        refuse("clock", clock, "a Clock")
-    return clock

@@ -229,7 +229,8 @@ class RecordSessions:
         One page of the running jobs a call, and the next page the next time: a longer look would
         come between the looks at the sessions.
         """
-        page = await self._executor.list_jobs(ListFilter(states=_RUNNING), self._page, _PAGE)
+        start, self._page = self._page, None  # if it is refused, the next look begins anew
+        page = await self._executor.list_jobs(ListFilter(states=_RUNNING), start, _PAGE)
         rows: list[JobRow] = []
         alive = set(known)
         for row in page.jobs:
@@ -240,7 +241,8 @@ class RecordSessions:
             else:
                 rows.append(row)
                 if len(rows) == room:
-                    return rows  # and from the same page again
+                    self._page = start
+                    return rows
         self._page = page.next
         return rows
 
