@@ -37,7 +37,8 @@ TestDictDriver = _load(
 
 def test_what_the_docs_quote_is_in_the_example() -> None:
     page = (EXAMPLE.parents[1] / "writing-a-driver.md").read_text()
-    quoted = re.findall(r"<!-- not run: part of the example -->\n\n```python\n(.*?)```", page, re.S)
+    note = "<!-- not run: part of the example -->"
+    quoted = re.findall(rf"{note}\n\n```python\n(.*?)```", page, re.DOTALL)
     source = DRIVER.read_text()
     assert len(quoted) == 7
     assert [quote for quote in quoted if quote not in source] == []

@@ -28,12 +28,14 @@ from goncordia.driver import (
     FinishTo,
     JobRow,
     JobState,
+    ListFilter,
     NewJob,
     Outcome,
     QueueFetch,
     SyncExecutor,
     When,
 )
+from goncordia.driver.defaults.listing import Rows
 from goncordia.gontest import MockClock
 from goncordia.ids import JobIds, new_session_id
 
@@ -204,7 +206,6 @@ class Lab:
         """Insert jobs that nothing stands against; their ids."""
         results = await self.executor.insert_many(jobs)
         assert [(r.id, r.status) for r in results] == [(job.id, "INSERTED") for job in jobs]
-        await self.let_appear()
         return [job.id for job in jobs]
 
     async def add(self, kind: str = "work", **fields: Any) -> UUID:
@@ -225,6 +226,11 @@ class Lab:
     async def state(self, job_id: UUID) -> JobState:
         """The state of a job that must be there."""
         return (await self.row(job_id)).state
+
+    async def count(self, *states: JobState) -> int:
+        """How many jobs there are, in these states, whatever filters the driver obeys."""
+        rows = Rows(self.executor, ListFilter(states=frozenset(states)), capped=False)
+        return sum([1 async for _ in rows])
 
     # ---------------------------------------------------------------- sessions and runs
 

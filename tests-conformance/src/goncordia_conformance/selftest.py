@@ -10,7 +10,7 @@ from typing import Any, ClassVar, TypeAlias, TypeVar
 import pytest
 
 from goncordia.clock import Clock
-from goncordia.driver import FetchRequest, FetchResult, Finish, Outcome
+from goncordia.driver import AnyDriver, FetchRequest, FetchResult, Finish, Outcome
 from goncordia.memory import MemoryDriver, Store
 from goncordia.memory.executor import MemoryExecutor
 from goncordia_conformance.base import Conformance
@@ -19,7 +19,7 @@ from goncordia_conformance.rules import flat
 from goncordia_conformance.rules.flat import CostOf
 from goncordia_conformance.rules.transactions import Transaction
 
-__all__ = ["BrokenFetch", "MemoryStores", "caught_by", "memory_cost"]
+__all__ = ["BrokenFetch", "MemoryStores", "OneEach", "caught_by", "memory_cost"]
 
 Broken: TypeAlias = type[MemoryDriver] | type[MemoryExecutor]
 B = TypeVar("B", bound=Broken)
@@ -44,8 +44,29 @@ class BrokenFetch(MemoryExecutor):
         return outcomes, None if request is None else await self.fetch(request)
 
 
-class MemoryStores:
-    """A ``make_driver`` for memory: the store of a memory driver is the driver object itself.
+class OneEach:
+    """A ``make_driver`` for drivers that are their own store: one driver for each clock.
+
+    Args:
+        make: makes a driver.
+    """
+
+    def __init__(self, make: Callable[[Clock | None], AnyDriver]) -> None:
+        self._drivers: dict[Clock | None, AnyDriver] = {}
+        self._make = make
+
+    def __reduce__(self) -> str:
+        raise TypeError("the jobs are in the memory of one process")
+
+    def __call__(self, clock: Clock | None = None) -> AnyDriver:
+        """The driver on this clock."""
+        if clock not in self._drivers:
+            self._drivers[clock] = self._make(clock)
+        return self._drivers[clock]
+
+
+class MemoryStores(OneEach):
+    """A ``make_driver`` for the memory driver.
 
     Args:
         broken: a driver, or an executor for one; with the defaults, a sound one.
@@ -53,20 +74,11 @@ class MemoryStores:
     """
 
     def __init__(self, broken: Broken = MemoryDriver, weak: Any = None) -> None:
-        self._drivers: dict[Clock | None, MemoryDriver] = {}
+        super().__init__(self._memory_driver)
         self._broken = broken
         self._weak = weak
 
-    def __reduce__(self) -> str:
-        raise TypeError("the jobs are in the memory of one process")
-
-    def __call__(self, clock: Clock | None = None) -> MemoryDriver:
-        """The driver on this clock."""
-        if clock not in self._drivers:
-            self._drivers[clock] = self._make(clock)
-        return self._drivers[clock]
-
-    def _make(self, clock: Clock | None) -> MemoryDriver:
+    def _memory_driver(self, clock: Clock | None) -> MemoryDriver:
         if issubclass(self._broken, MemoryDriver):
             return self._broken(clock, weak=self._weak)
         driver = MemoryDriver(clock)

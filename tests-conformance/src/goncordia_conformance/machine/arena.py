@@ -7,7 +7,7 @@ import random
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from goncordia.driver import AnyDriver, Change, Finish, JobState, ListFilter
+from goncordia.driver import AnyDriver, Change, Finish, ListFilter
 from goncordia.gontest import MockClock
 from goncordia.ids import JobIds
 from goncordia_conformance.lab import MakeDriver
@@ -17,7 +17,6 @@ __all__ = ["Arena"]
 
 R = TypeVar("R")
 
-RUNNING = frozenset({JobState.RUNNING})
 PAGE = 200
 
 
@@ -67,9 +66,8 @@ class Arena:
         executor = self.executor
         for info in await executor.session_list():
             await executor.session_close(info.id)
-        while rows := (await executor.list_jobs(ListFilter(states=RUNNING), None, PAGE)).jobs:
-            await executor.finish_many([Finish(row.claim, "cancel") for row in rows if row.claim])
         while rows := (await executor.list_jobs(ListFilter(), None, PAGE)).jobs:
+            await executor.finish_many([Finish(row.claim, "cancel") for row in rows if row.claim])
             await executor.change_many([Change(row.id, "delete") for row in rows])
         for queue in await executor.queue_list():
             await executor.queue_resume(queue.name)

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from goncordia.driver import Finish, JobState, ListFilter
+from goncordia.driver import Finish, JobState
 from goncordia_conformance.base import Conformance
 from goncordia_conformance.lab import Lab, Session, claim_of
 from goncordia_conformance.marks import rule
@@ -20,7 +20,6 @@ LEASE = 2.0
 JOBS = 400
 PATIENCE = 60.0
 TICK = 0.1
-LEFT = frozenset(JobState) - {JobState.COMPLETED}
 
 
 class CrashTests(Conformance, rule="whole"):
@@ -96,7 +95,7 @@ class _rescuer:  # noqa: N801 - it reads as a verb: `async with _rescuer(lab)`
 
 async def _until_done(lab: Lab) -> None:
     for _ in range(round(PATIENCE / TICK)):
-        if not (await lab.executor.list_jobs(ListFilter(states=LEFT), None, 1)).jobs:
+        if await lab.count(JobState.COMPLETED) == JOBS:
             return
         await asyncio.sleep(TICK)
     raise AssertionError("jobs are left that nobody finishes")

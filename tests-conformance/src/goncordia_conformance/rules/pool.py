@@ -61,7 +61,7 @@ class PoolTests(Conformance, rule="whole"):
         async with asyncio.timeout(PATIENCE), pool(live_lab.driver, book) as working:
             await working.drain()
         assert book.runs == Counter(jobs)
-        assert await client.count(state=JobState.COMPLETED) == 300
+        assert await live_lab.count(JobState.COMPLETED) == 300
 
     async def test_pool_takes_new_jobs(self, live_lab: Lab) -> None:
         client = Client(live_lab.driver)
@@ -263,7 +263,7 @@ class PoolTests(Conformance, rule="whole"):
         # Long enough for no session to be lost: so nothing is run twice, whatever is answered.
         faulty = FaultyDriver(live_lab.driver, faults)
         async with asyncio.timeout(PATIENCE), pool(faulty, book, lease=8.0, concurrency=3):
-            await _until_completed(client, len(jobs))
+            await _until_completed(live_lab, len(jobs))
         assert faults.failed > 3, "there were hardly any faults"
         assert book.runs == Counter(jobs)
 
@@ -278,15 +278,15 @@ class PoolTests(Conformance, rule="whole"):
                 await worker.until("ran", 10)
             for worker in workers[:2]:
                 await worker.kill()
-            await _until_completed(client, len(jobs))
+            await _until_completed(live_lab, len(jobs))
             await workers[2].stop()
         _balances(jobs, workers)
         assert await client.count() == len(jobs)
 
 
-async def _until_completed(client: Client[Any], jobs: int) -> None:
+async def _until_completed(lab: Lab, jobs: int) -> None:
     for _ in range(round(PATIENCE / TICK)):
-        if await client.count(state=JobState.COMPLETED) == jobs:
+        if await lab.count(JobState.COMPLETED) == jobs:
             return
         await asyncio.sleep(TICK)
     raise AssertionError("jobs are left that nobody completes")

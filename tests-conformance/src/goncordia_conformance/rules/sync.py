@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from goncordia.driver import Change, JobState, ListFilter
+from goncordia.driver import Change, ListFilter
 from goncordia.errors import InvalidCursorError
 from goncordia_conformance.base import Conformance
 from goncordia_conformance.lab import Lab, MakeDriver, ids, in_threads
@@ -33,7 +33,6 @@ class SyncTests(Conformance, rule="states"):
             assert ids(sync.list_jobs(ListFilter(), first.next, 2).jobs) == [a]
             answers = sync.change_many([Change(a, "cancel"), Change(b, "delete")])
             assert [answer.status for answer in answers] == ["CHANGED", "CHANGED"]
-            assert sync.count(ListFilter(states=frozenset({JobState.CANCELLED}))) == 1
             assert sync.count(ListFilter()) == 2
             sync.queue_pause("c")
             assert [(q.name, q.paused) for q in sync.queue_list() if q.paused] == [("c", True)]
