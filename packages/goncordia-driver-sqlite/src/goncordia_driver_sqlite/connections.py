@@ -21,8 +21,8 @@ _SCHEME: Final = "sqlite://"
 _CACHED_STATEMENTS: Final = 256
 # Pages of the write-ahead log at which it is copied back; 4 times SQLite's default.
 _CHECKPOINT_PAGES: Final = 4000
-# How long a statement waits inside SQLite. Longer waits are ours, with shorter naps.
-_NAP: Final = 0.02
+# Milliseconds that a statement waits inside SQLite. Longer waits are ours, with shorter naps.
+_NAP: Final = 20
 
 
 def database_path(path: object) -> str:
@@ -102,19 +102,22 @@ def check_file(path: str) -> bool:
     return there
 
 
-def connect(path: str, synchronous: Synchronous, *, create: bool = False) -> sqlite3.Connection:
+def connect(
+    path: str, synchronous: Synchronous, busy_timeout: float, *, create: bool = False
+) -> sqlite3.Connection:
     """A connection of ours: in autocommit, usable from any thread, one at a time.
 
     Args:
         path: the absolute path.
         synchronous: see :class:`SqliteDriver`.
+        busy_timeout: seconds to wait now; what is run on it waits for a moment only.
         create: make the file if it is not there.
     """
     uri = f"file:{quote(path)}?mode={'rwc' if create else 'rw'}"
     connection = sqlite3.connect(
         uri,
         uri=True,
-        timeout=_NAP,
+        timeout=busy_timeout,
         isolation_level=None,
         check_same_thread=False,
         cached_statements=_CACHED_STATEMENTS,
@@ -122,6 +125,7 @@ def connect(path: str, synchronous: Synchronous, *, create: bool = False) -> sql
     try:
         connection.execute(f"PRAGMA synchronous = {synchronous}")
         connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
+        connection.execute(f"PRAGMA busy_timeout = {_NAP}")
     except BaseException:
         connection.close()
         raise

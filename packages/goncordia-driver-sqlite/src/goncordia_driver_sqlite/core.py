@@ -63,7 +63,7 @@ class Core:
 
     def connect(self) -> sqlite3.Connection:
         """A connection of the driver's own."""
-        return connect(self.path, self._synchronous)
+        return connect(self.path, self._synchronous, self.busy_timeout)
 
     def _connect_writer(self) -> sqlite3.Connection:
         connection = self.connect()
@@ -100,12 +100,13 @@ class Core:
 
     def heart_lane(self) -> Lane:
         """A lane for beats. They need not outlive a power cut, and no beat waits for long."""
+        patience = min(self.busy_timeout, _BEAT_TIMEOUT)
         lane = Lane(
             "goncordia-sqlite-heart",
             self.path,
             "BEGIN IMMEDIATE",
-            lambda: connect(self.path, "NORMAL"),
-            min(self.busy_timeout, _BEAT_TIMEOUT),
+            lambda: connect(self.path, "NORMAL", patience),
+            patience,
         )
         lane.open()
         return lane
@@ -143,7 +144,7 @@ class Core:
         """Create the database if need be, and bring its schema up to date."""
         check_file(self.path)
         with translated(self.path):
-            connection = connect(self.path, self._synchronous, create=True)
+            connection = connect(self.path, self._synchronous, self.busy_timeout, create=True)
             try:
                 self._use_wal(connection)
                 adapter = Sqlite3Adapter(connection)
