@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -174,6 +175,34 @@ async def test_each_wake_makes_the_pool_look_where_it_should(
             await stand.advance(wake.due_in)
             assert stand.wire.count("exchange") == 1
     assert stand.heard.closed
+
+
+async def test_a_listener_that_broke_is_replaced_and_all_is_looked_at(stand: Stand) -> None:
+    """Between the two there may have been wakes."""
+    times = worker(stand)
+    make, made = stand.driver.listener, [0]
+
+    class Broken:
+        async def wakes(self) -> AsyncIterator[Wake]:
+            if made[0] < 3:
+                raise OSError("the connection is gone")
+            yield Wake("gap")
+
+        async def aclose(self) -> None:
+            raise OSError("it is gone already")
+
+    def listener() -> Any:
+        made[0] += 1
+        return Broken() if made[0] < 3 else make()
+
+    vars(stand.driver)["listener"] = listener
+    await stand.enqueue(Work(1), delay=0.01)
+    async with stand.working(poll_interval=1000):
+        await stand.advance(5)
+        assert (made[0], len(times)) == (3, 1)
+        await stand.enqueue()
+        await stand.advance(0)
+        assert len(times) == 2
 
 
 async def test_a_listener_that_breaks_leaves_polling(caplog: pytest.LogCaptureFixture) -> None:
