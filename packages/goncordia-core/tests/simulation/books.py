@@ -33,6 +33,8 @@ class Books:
         closing: processes that shut down.
         lapsing: processes that interrupt what runs when a lease goes by without contact.
         slots: how many handlers each process may run at once.
+        narrow: the queues and kinds of which each process may run only one at once.
+        cancels: the claims of which their process heard that a cancel was requested, and when.
         stale: claims of which their process was told that they are over.
 
     Args:
@@ -58,6 +60,8 @@ class Books:
         self.closing: set[Process] = set()
         self.lapsing: set[Process] = set()
         self.slots: dict[Process, int] = {}
+        self.narrow: dict[Process, set[str]] = {}
+        self.cancels: dict[Claim, float] = {}
         self.stale: set[Claim] = set()
 
     def bad(self, what: str, *details: object) -> None:

@@ -39,12 +39,10 @@ class RunEntry:
         said: what it did in the end; empty while it runs.
         tx: it tried to complete itself in a transaction.
         poisoned: what it returned cannot be stored.
-        cancel_heard_at: when its process heard that a cancel was requested.
         may_end: the finishes that its interrupt allows.
     """
 
     __slots__ = (
-        "cancel_heard_at",
         "claim",
         "ended_at",
         "interrupted",
@@ -71,7 +69,6 @@ class RunEntry:
         self.said = ""
         self.tx = False
         self.poisoned = False
-        self.cancel_heard_at = math.inf
         self.may_end: set[str] = set()
 
     @property

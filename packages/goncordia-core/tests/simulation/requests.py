@@ -139,11 +139,10 @@ class Requests:
             self._lost(session)
         elif session == self._books.current.get(process):
             self._contact(process, sent)
-        now = self._books.loop.time()
         for claim in beat.cancels:
-            for run in self._books.running.get(claim.job_id, ()):
-                if run.claim == claim:
-                    run.cancel_heard_at = min(run.cancel_heard_at, now)
+            # Of a claim that it does not know yet, it hears again with the next beat.
+            if claim in self._books.jobs[claim.job_id].known:
+                self._books.cancels.setdefault(claim, self._books.loop.time())
 
     def _fetched(self, request: FetchRequest, result: FetchResult) -> None:
         if result.lost:

@@ -86,7 +86,7 @@ class Runs:
 
     def _note_causes(self, run: RunEntry) -> None:
         books, now = self._books, self._books.loop.time()
-        if run.cancel_heard_at <= now:
+        if run.claim in books.cancels:
             run.may_end.add("cancel")
         if run.due <= now + _ROUNDING or run.process in books.lapsing:
             run.may_end |= {"retry", "discard"}
@@ -119,9 +119,13 @@ class Runs:
             self._books.bad("more of a group run than its limit", group)
 
     def _check_slots(self, process: Process) -> None:
-        everything = (run for runs in self._books.running.values() for run in runs)
-        if sum(run.process is process for run in everything) > self._books.slots[process]:
-            self._books.bad("a pool runs more than its concurrency", process.name)
+        books = self._books
+        own = [run for runs in books.running.values() for run in runs if run.process is process]
+        if len(own) > books.slots[process]:
+            books.bad("a pool runs more than its concurrency", process.name)
+        for name in books.narrow[process]:
+            if sum(name in (run.row.queue, run.row.kind) for run in own) > 1:
+                books.bad(f"a pool runs more than its limit of {name}", process.name)
 
     # ---------------------------------------------------------------- now and then
 
@@ -138,9 +142,11 @@ class Runs:
         """Whether it goes on though its process knows that it must not."""
         books = self._books
         lost = books.sessions[run.claim.session].lost_heard_at
-        causes = [(run.due, "its time is over"), (run.cancel_heard_at, "a cancel was requested")]
+        causes = [(run.due, "its time is over")]
+        if run.claim in books.cancels:
+            causes.append((books.cancels[run.claim], "a cancel was requested"))
         if lost is not None:
             causes.append((lost, "its session was lost"))
         since, why = min(causes)
-        if books.loop.time() - max(since, run.process.last_halt) > _REACTION:
+        if books.loop.time() - max(since, run.started_at, run.process.last_halt) > _REACTION:
             books.bad(f"a handler was not interrupted though {why}", books.short(run.claim))

@@ -25,6 +25,14 @@ from .world import Member, World
 
 __all__ = ["Scene", "napping", "play"]
 
+_PLAIN_SETTINGS: dict[str, Any] = {
+    "concurrency": 2,
+    "max_pending": 0,
+    "interrupt_on_lapse": False,
+    "queue_policies": {},
+    "kind_policies": {},
+}
+
 Story = Callable[["Scene"], Awaitable[None]]
 
 
@@ -34,12 +42,10 @@ class Scene:
     Attributes:
         world: the world.
         client: enqueues, over a network without faults.
-        broken: the rules that were broken, once the story is told.
     """
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self.broken: set[str] = set()
         self._fates: list[tuple[str, str, float, float, Fate, bool]] = []
         world.network.judge = self._judge
         process = world.process("client")
@@ -49,7 +55,7 @@ class Scene:
 
     def pool(self, name: str, behaviour: Behaviour, kind: str = "plain", **settings: Any) -> Member:
         """A process with a pool that knows one kind of job."""
-        chosen = {"concurrency": 2, "max_pending": 0, "interrupt_on_lapse": False} | settings
+        chosen = _PLAIN_SETTINGS | settings
         heart = chosen.pop("heart", False)
         return self.world.start_pool(
             name, {kind: behaviour}, heart=heart, capabilities=self._capabilities(), **chosen
@@ -131,22 +137,33 @@ def napping(seconds: float) -> Behaviour:
     return nap
 
 
-def play(story: Story, *bugs: str) -> Scene:
-    """Tell the story, perhaps with bugs planted, stop all pools, and balance the books."""
+def play(story: Story, *bugs: str, seeds: int = 4) -> set[str]:
+    """Tell the story, perhaps with bugs planted; which rules were broken.
+
+    With some seeds, since the order of what comes at once is left to chance.
+    """
+    broken: set[str] = set()
     with contextlib.ExitStack() as stack:
         for bug in bugs:
             stack.enter_context(planted(bug))
         stack.enter_context(simulated())
-        calm = Options(faults=Faults(rate=0.0), weak=False, records=False, keep_trace=True)
-        world = World(0, calm)
-        scene = Scene(world)
-        try:
-            world.loop.run_until_complete(_tell(scene, story))
-        finally:
-            print("\n".join(world.trace_lines))  # shown when the test fails
-            world.over = True
-            abandon(world.loop)
-    return scene
+        for seed in range(seeds):
+            broken |= _play(story, seed)
+    return broken
+
+
+def _play(story: Story, seed: int) -> set[str]:
+    """Once: stop all pools at the end, and balance the books."""
+    calm = Options(faults=Faults(rate=0.0), weak=False, records=False, keep_trace=True)
+    world = World(seed, calm)
+    try:
+        world.loop.run_until_complete(_tell(Scene(world), story))
+    finally:
+        print(f"seed {seed}:", *world.trace_lines, sep="\n")  # shown when the test fails
+        world.over = True
+        broken = set(world.books.broken)
+        abandon(world.loop)
+    return broken
 
 
 async def _tell(scene: Scene, story: Story) -> None:
@@ -157,4 +174,3 @@ async def _tell(scene: Scene, story: Story) -> None:
             member.process.thaw()
             await world.stop_pool(member)
     world.ledger.close(world.rows())
-    scene.broken = set(world.books.broken)

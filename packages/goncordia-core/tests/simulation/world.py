@@ -12,7 +12,7 @@ from uuid import UUID
 
 import msgspec
 
-from goncordia import WorkerPool
+from goncordia import KindPolicy, QueuePolicy, WorkerPool
 from goncordia.driver import Capabilities, JobRow, ListFilter
 from goncordia.memory import MemoryDriver
 
@@ -182,12 +182,21 @@ class World:
             heart=by_chance if heart is None else heart,
         )
         app = App(process, driver, self.ledger, self.seeded(), self._block)
-        chosen = {
+        chosen: dict[str, Any] = {
             "concurrency": rng.choice([1, 2, 4]),
             "max_pending": rng.choice([None, 0, 6]),
             "interrupt_on_lapse": rng.random() < 0.2,
-        } | settings
+        }
+        if rng.random() < 0.25:
+            chosen["queue_policies"] = {"bulk": QueuePolicy(concurrency=1)}
+        if rng.random() < 0.25:
+            chosen["kind_policies"] = {"tx": KindPolicy(concurrency=1)}
+        chosen |= settings
         books.slots[process] = chosen["concurrency"]
+        books.narrow[process] = {
+            *chosen.get("queue_policies", ()),
+            *chosen.get("kind_policies", ()),
+        }
         if chosen["interrupt_on_lapse"]:
             books.lapsing.add(process)
         pool = WorkerPool(
