@@ -114,7 +114,7 @@ class CapabilityTests(Conformance, rule=14):
     # ---------------------------------------------------------------- batches
 
     async def test_the_largest_batch(self, lab: Lab) -> None:
-        size = min(lab.capabilities.max_batch, 2000)
+        size = min(lab.capabilities.max_batch, 10_000)
         jobs = [lab.job() for _ in range(size)]
         results = await lab.executor.insert_many(jobs)
         assert [(r.id, r.status) for r in results] == [(job.id, "INSERTED") for job in jobs]

@@ -45,10 +45,10 @@ class CrashTests(Conformance, rule="whole"):
 
     @rule("whole", 14)
     async def test_a_killed_insert_leaves_whole_batches(self, live_lab: Lab) -> None:
-        size = min(live_lab.capabilities.atomic_insert, live_lab.capabilities.max_batch, 100)
+        size = min(live_lab.capabilities.atomic_insert, live_lab.capabilities.max_batch, 500)
         if size == 1:
             pytest.skip("not claimed: atomic_insert = 1")
-        batches = [[live_lab.new_id() for _ in range(size)] for _ in range(200)]
+        batches = [[live_lab.new_id() for _ in range(size)] for _ in range(100)]
         told = [[str(job_id) for job_id in batch] for batch in batches]
         async with start_workers(live_lab.make_driver, 1, "insert", batches=told) as (worker,):
             await worker.until("inserted", 5)

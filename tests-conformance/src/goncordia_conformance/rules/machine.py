@@ -25,7 +25,7 @@ class StateMachineTests(Conformance, rule="whole"):
     """
 
     machine_settings: ClassVar[settings] = settings(
-        max_examples=150,
+        max_examples=100,
         stateful_step_count=50,
         deadline=None,
         # Without `explain`, which takes long and says little about a driver.

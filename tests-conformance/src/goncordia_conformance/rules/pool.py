@@ -270,7 +270,7 @@ class PoolTests(Conformance, rule="whole"):
     @rule("whole", 2, 3, 4)
     async def test_killed_pools_lose_nothing(self, live_lab: Lab) -> None:
         client = Client(live_lab.driver)
-        async with start_workers(live_lab.make_driver, 3, "pool", lease=2.0) as workers:
+        async with start_workers(live_lab.make_driver, 3, "pool", lease=3.0) as workers:
             for worker in workers:
                 await worker.until("ready")
             jobs = await _enqueue(client, 600)

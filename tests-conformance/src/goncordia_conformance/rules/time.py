@@ -80,12 +80,14 @@ class TimeTests(Conformance, rule=5):
     async def test_in_real_time_a_job_comes_when_it_is_due(self, live_lab: Lab) -> None:
         session = await live_lab.session()
         before = await live_lab.now()
-        job_id = await live_lab.add(run_at=After(0.3))
+        job_id = await live_lab.add(run_at=After(0.5))
+        due = (await live_lab.row(job_id)).run_at
         result = await session.ask()
-        assert result.jobs == []
-        assert result.next_due_in is None or 0 < result.next_due_in <= 0.3
-        await live_lab.advance(0.35)
-        (row,) = await session.fetch()
+        if await live_lab.now() < due:  # else this machine is too slow to tell
+            assert result.jobs == []
+            assert result.next_due_in is None or 0 < result.next_due_in <= 0.5
+        await live_lab.advance(0.55)
+        (row,) = [*result.jobs, *await session.fetch()]
         assert row.id == job_id
         # A millisecond of room for backends that store no more.
         assert before - timedelta(milliseconds=1) <= row.created_at <= await live_lab.now()
