@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import aiosqlite
 
-from goncordia_sql import NO_ROWS, Batch, Rows, Statement
+from goncordia_sql import Batch, Rows, Statement
 
 __all__ = ["AiosqliteAdapter", "Sqlite3Adapter", "is_unique_conflict"]
 
@@ -83,6 +83,5 @@ class AiosqliteAdapter:
             if step.conflict_allowed and is_unique_conflict(error):
                 return Rows((), 0, conflict=True)
             raise
-        changed = cursor.rowcount
-        await cursor.close()
-        return Rows((), changed) if changed else NO_ROWS
+        # A cursor that gives no rows holds nothing: closing it would cost one more turn.
+        return Rows((), cursor.rowcount)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 import threading
 import time
@@ -10,6 +11,7 @@ from datetime import datetime
 from typing import Any, Final, TypeVar
 
 from goncordia.clock import Clock
+from goncordia.driver import Finding
 from goncordia.errors import ConfigurationError, MigrationRequiredError
 from goncordia_driver_sqlite.adapters import Sqlite3Adapter
 from goncordia_driver_sqlite.connections import (
@@ -18,6 +20,7 @@ from goncordia_driver_sqlite.connections import (
     check_library,
     connect,
 )
+from goncordia_driver_sqlite.doctor import look
 from goncordia_driver_sqlite.errors import is_busy, translated
 from goncordia_driver_sqlite.lane import Lane
 from goncordia_driver_sqlite.wakes import Wakes
@@ -139,6 +142,15 @@ class Core:
                 adapter.close()
             finally:
                 connection.close()
+
+    def check(self) -> list[Finding]:
+        """See :meth:`SqliteDriver.check`."""
+        try:
+            self.verify()
+        except MigrationRequiredError as error:
+            return [Finding("error", str(error))]
+        with translated(self.path), contextlib.closing(self.connect()) as connection:
+            return look(self.path, connection)
 
     def migrate(self) -> list[str]:
         """Create the database if need be, and bring its schema up to date."""

@@ -15,6 +15,7 @@ from goncordia.driver import (
     BaseDriver,
     BaseExecutor,
     Capabilities,
+    Finding,
     ListFilter,
     SyncExecutor,
     SyncTxExecutor,
@@ -134,6 +135,11 @@ class SqliteDriver(BaseDriver[aiosqlite.Connection, sqlite3.Connection]):
     def migration_script(self) -> str:
         """What ``migrate`` would run on an empty database."""
         return self._core.migrations.script()
+
+    async def check(self) -> list[Finding]:
+        """What ``goncordia doctor`` should say: of the library, the schema, and the log's size."""
+        self._core.open()
+        return await self._core.reader.submit_function(self._core.check)
 
     async def aclose(self) -> None:
         """End the driver's threads and close its connections; yours stay as they are."""

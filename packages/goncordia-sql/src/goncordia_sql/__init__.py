@@ -9,10 +9,9 @@ from goncordia_sql.dialect import Dialect
 from goncordia_sql.migrations import Migration, Migrations
 from goncordia_sql.ops import Operations
 from goncordia_sql.run import AsyncAdapter, SyncAdapter, run_async, run_sync
-from goncordia_sql.statement import NO_ROWS, Batch, Op, ParamStyle, Rows, Sql, Statement
+from goncordia_sql.statement import Batch, Op, ParamStyle, Rows, Sql, Statement
 
 __all__ = [
-    "NO_ROWS",
     "AsyncAdapter",
     "Batch",
     "Dialect",

@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Sequence
 from enum import Enum
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
-__all__ = ["NO_ROWS", "Batch", "Op", "ParamStyle", "Rows", "Sql", "Statement"]
+__all__ = ["Batch", "Op", "ParamStyle", "Rows", "Sql", "Statement"]
 
 # A colon that belongs to a cast (`::text`) or to a time ('12:30') introduces no parameter.
 _PARAMETER: Final = re.compile(r"(?<![:\w]):([a-z][a-z_0-9]*)")
@@ -47,9 +47,6 @@ class Rows(NamedTuple):
     rows: Sequence[Sequence[Any]]
     changed: int
     conflict: bool = False
-
-
-NO_ROWS: Final = Rows((), 0)
 
 
 class Statement(NamedTuple):
