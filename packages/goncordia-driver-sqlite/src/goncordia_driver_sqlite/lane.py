@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
+import logging
 import os
 import random
 import sqlite3
@@ -34,11 +36,15 @@ __all__ = ["Lane"]
 
 T = TypeVar("T")
 
+_logger = logging.getLogger("goncordia.sqlite")
+
 _MOST_IN_ONE: Final = 256
 """Requests in one transaction, at most."""
 _SEVERAL: Final = 4
 _MOMENT: Final = 0.00005
 """Seconds that those who shared a commit have, to ask again and share the next one too."""
+_LONG: Final = 1.0
+"""Seconds of waiting for the database's lock after which that is said."""
 _NAP: Final = 0.002
 """Seconds between two attempts to get the database's lock, at most; SQLite naps inside, too."""
 
@@ -76,6 +82,7 @@ class Lane:
         self._thread: threading.Thread | None = None
         self._connection: sqlite3.Connection | None = None
         self._adapter: Sqlite3Adapter | None = None
+        self._file: tuple[int, int] | None = None
         self._closed = True
         self._pid = os.getpid()
         self.transactions = 0
@@ -251,12 +258,31 @@ class Lane:
 
     def _transaction(self, batch: list[Request]) -> Failure | None:
         """Run all in one transaction; None: it was committed."""
-        deadline = time.monotonic() + self._busy_timeout
+        began = time.monotonic()
+        collected = False
         while True:
             failure = self._attempt(batch)
-            if failure is None or not is_busy(failure.original) or time.monotonic() > deadline:
+            waited = time.monotonic() - began
+            if failure is None or not is_busy(failure.original) or waited > self._busy_timeout:
                 return failure
+            if waited > _LONG and not collected:
+                collected = True
+                self._free_forgotten()
             time.sleep(random.uniform(0, _NAP))
+
+    def _free_forgotten(self) -> None:
+        """Free connections that nobody has any more, and that hold the lock.
+
+        Python's are in a reference cycle: one that was left with an open transaction goes only
+        when the collector runs, which it does not in a process that waits.
+        """
+        _logger.warning(
+            "%s: another connection has had the write lock for %g s: "
+            "is a transaction left open, without a commit, rollback or close?",
+            self._path,
+            _LONG,
+        )
+        gc.collect()
 
     def _attempt(self, batch: list[Request]) -> Failure | None:
         committing = of_one = False
@@ -287,9 +313,14 @@ class Lane:
         return None
 
     def _connected(self) -> Sqlite3Adapter:
+        if self._adapter is not None and _identity(self._path) != self._file:
+            # What is written to a file without a name is lost.
+            _logger.warning("%s: the file was deleted or replaced, opening it anew", self._path)
+            self._disconnect()
         if self._adapter is None:
             self._connection = self._connect()
             self._adapter = Sqlite3Adapter(self._connection)
+            self._file = _identity(self._path)
         return self._adapter
 
     def _roll_back(self) -> None:
@@ -306,3 +337,12 @@ class Lane:
                     error,
                 )
                 request.done = True
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    """Which file is at the path; None: there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
