@@ -57,13 +57,16 @@ def _consumer(module: str, *words: str) -> Iterator[Callable[[], _Told]]:
             process.kill()
 
 
-def _figures(sent: Sequence[int], told: _Told) -> Figures:
+def _figures(sent: Sequence[int], returned: Sequence[int], told: _Told) -> Figures:
     starts = told.starts
     assert len(starts) == len(sent), f"{len(sent)} were sent, {len(starts)} started"
     taken = [(starts[n] - at) / 1e6 for n, at in enumerate(sent)]
     return {
         "p50 ms": percentile(taken, 0.5),
         "p99 ms": percentile(taken, 0.99),
+        "commit p99 ms": percentile(
+            [(after - at) / 1e6 for at, after in zip(sent, returned, strict=True)], 0.99
+        ),
         "idle %": told.idle * 100,
     }
 
@@ -82,14 +85,16 @@ def _ours(setting: Setting) -> Figures:
                 await asyncio.sleep(pause)
                 sent.append(time.monotonic_ns())
                 await client.enqueue(Email("user@example.com", "Welcome", n))
+                returned.append(time.monotonic_ns())
             await asyncio.sleep(1.0)
 
     count = setting.size(300, 15)
     path = migrated(setting.folder / "jobs.db")
     sent: list[int] = []
+    returned: list[int] = []
     with _consumer("ours.consumer", str(path)) as end:
         run(produce())
-        return _figures(sent, end())
+        return _figures(sent, returned, end())
 
 
 def _huey(delay: float | None, setting: Setting) -> Figures:
@@ -100,14 +105,16 @@ def _huey(delay: float | None, setting: Setting) -> Figures:
     path = setting.folder / "huey.db"
     task = task_of(sqlite_huey(path, "FULL"), email)
     sent: list[int] = []
+    returned: list[int] = []
     words = [] if delay is None else [str(delay)]
     with _consumer("peers.huey_consumer", str(path), *words) as end:
         for n, pause in enumerate(_pauses(count)):
             time.sleep(pause)
             sent.append(time.monotonic_ns())
             task("user@example.com", "Welcome", n)
+            returned.append(time.monotonic_ns())
         time.sleep(2.0)
-        return _figures(sent, end())
+        return _figures(sent, returned, end())
 
 
 CASE: Final = Case(
@@ -138,6 +145,11 @@ worker that has nothing to do, as a share of one core.
             Key("goncordia", "p99 ms"),
             unit="ms",
             at_most=20.0,
+        ),
+        Measure(
+            "of which the call of enqueue itself, p99",
+            Key("goncordia", "commit p99 ms"),
+            unit="ms",
         ),
         Measure("processor time of an idle worker", Key("goncordia", "idle %"), unit="%"),
         Measure("the same, huey's default, p50", Key("huey", "p50 ms"), unit="ms"),
