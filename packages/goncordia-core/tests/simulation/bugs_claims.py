@@ -28,9 +28,7 @@ __all__: list[str] = []
 
 
 @bug("finishes are repeated until they are answered", Lanes, "_send_alone")
-async def unanswered_finishes_are_dropped(
-    self: Lanes, runs: Sequence[Run], error: Exception | None = None
-) -> None:
+async def unanswered_finishes_are_dropped(self: Lanes, runs: Sequence[Run]) -> None:
     self._claims.answered(*runs)
 
 

@@ -100,12 +100,16 @@ def complete_tx_is_blind(run: Run, outcome: Outcome) -> None:
 
 
 @bug("a transaction that did not commit is a failure", Confirmer, "confirm")
-def transactions_are_trusted(self: Confirmer, run: Run, finish: Finish) -> None:
+def transactions_are_trusted(
+    self: Confirmer, run: Run, finish: Finish, error: BaseException | None
+) -> None:
     self._claims.replaced(run, finish)
 
 
 @bug("whether a transaction was committed is asked", Confirmer, "confirm")
-def transactions_are_not_confirmed(self: Confirmer, run: Run, finish: Finish) -> None:
+def transactions_are_not_confirmed(
+    self: Confirmer, run: Run, finish: Finish, error: BaseException | None
+) -> None:
     self._claims.answered(run)
 
 

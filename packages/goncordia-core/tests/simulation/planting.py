@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -45,10 +46,13 @@ def bug(
     rule: str, owner: object, name: str, *, within: int = 40, **options: Any
 ) -> Callable[[Replacement], Replacement]:
     """Register the decorated function as a bug in the place of that attribute."""
-    if not hasattr(owner, name):
-        raise AttributeError(f"{owner!r} has no {name!r}: the bug would not be planted")
+    original = getattr(owner, name)
 
     def register(replacement: Replacement) -> Replacement:
+        ours, theirs = inspect.signature(replacement), inspect.signature(original)
+        if len(ours.parameters) != len(theirs.parameters) and "args" not in ours.parameters:
+            # It would be noticed for the wrong reason: that it cannot be called.
+            raise TypeError(f"{replacement.__name__}{ours} does not stand for {name}{theirs}")
         BUGS[replacement.__name__] = Bug(rule, owner, name, replacement, within, options)
         return replacement
 

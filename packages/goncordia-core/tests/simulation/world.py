@@ -247,7 +247,10 @@ class World:
         """A graceful shutdown, which must come to an end."""
         process = member.process
         self.trace("shutdown", process.name)
-        await member.started
+        await asyncio.wait([member.started])
+        if (failure := member.started.exception()) is not None:
+            self.books.bad(f"a start failed: {failure!r}"[:120])
+            return
         self.books.closing.add(process)
         member.stopped = self.spawn(member.pool.stop())
         done, _ = await asyncio.wait([member.stopped], timeout=300.0)
