@@ -18,8 +18,8 @@ from goncordia_driver_sqlite import SqliteDriver
 from goncordia_driver_sqlite.lane import Lane
 from goncordia_sql import Op, ParamStyle, Sql
 
-ADD = Sql("INSERT INTO t VALUES (:n)", ParamStyle.NUMBERED_QMARK)
-ALL = Sql("SELECT n FROM t ORDER BY n", ParamStyle.NUMBERED_QMARK)
+ADD = Sql("INSERT INTO t VALUES (:n)", ParamStyle.QMARK)
+ALL = Sql("SELECT n FROM t ORDER BY n", ParamStyle.QMARK)
 
 
 def add(n: int) -> Op[int]:
@@ -103,7 +103,7 @@ async def test_a_request_that_fails_takes_no_other_with_it(lane: Lane) -> None:
 
 
 async def test_the_librarys_errors_are_ours_with_their_cause(lane: Lane) -> None:
-    wrong = Sql("SELECT * FROM goncordia_job", ParamStyle.NUMBERED_QMARK)
+    wrong = Sql("SELECT * FROM goncordia_job", ParamStyle.QMARK)
 
     def operation() -> Op[None]:
         yield wrong()

@@ -20,7 +20,7 @@ WHOLE_STATE = {"listing.how_many", "queues.stats", "queues.names", "watch.cancel
 
 
 def plan(bare: Any, sql: Sql) -> list[str]:
-    values = ["[]" if name in JSON else 1 for name in sql.names]
+    values = sql(**{name: "[]" if name in JSON else 1 for name in sql.names}).params
     rows = bare.connection.execute(f"EXPLAIN QUERY PLAN {sql.text}", values).fetchall()
     return [row[3] for row in rows]
 

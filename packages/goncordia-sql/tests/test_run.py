@@ -7,8 +7,8 @@ import pytest
 
 from goncordia_sql import Batch, Op, ParamStyle, Rows, Sql, Statement, run_async, run_sync
 
-ASK = Sql("SELECT :n", ParamStyle.NUMBERED_QMARK)
-CHANGE = Sql("UPDATE t SET a = :n", ParamStyle.NUMBERED_QMARK)
+ASK = Sql("SELECT :n", ParamStyle.NUMBERED_DOLLAR)
+CHANGE = Sql("UPDATE t SET a = :n", ParamStyle.NUMBERED_DOLLAR)
 
 
 def double(n: int) -> Op[int]:

@@ -7,8 +7,8 @@ from goncordia_sql.statement import Statement
 
 
 def test_a_parameter_said_twice_has_one_number() -> None:
-    sql = Sql("SELECT :a, :b, :a", ParamStyle.NUMBERED_QMARK)
-    assert sql.text == "SELECT ?1, ?2, ?1"
+    sql = Sql("SELECT :a, :b, :a", ParamStyle.NUMBERED_DOLLAR)
+    assert sql.text == "SELECT $1, $2, $1"
     assert sql.names == ("a", "b")
     assert sql(a=1, b=2).params == [1, 2]
 
@@ -40,14 +40,14 @@ def test_a_percent_sign_is_doubled_only_where_it_has_a_meaning() -> None:
 
 
 def test_a_missing_value_is_an_error_and_one_too_many_is_none() -> None:
-    sql = Sql("SELECT :a", ParamStyle.NUMBERED_QMARK)
+    sql = Sql("SELECT :a", ParamStyle.NUMBERED_DOLLAR)
     with pytest.raises(KeyError):
         sql(b=1)
     assert sql(a=1, b=2).params == [1]
 
 
 def test_conflicts_are_allowed_on_demand() -> None:
-    sql = Sql("INSERT INTO t VALUES (:a)", ParamStyle.NUMBERED_QMARK)
+    sql = Sql("INSERT INTO t VALUES (:a)", ParamStyle.NUMBERED_DOLLAR)
     assert not sql(a=1).conflict_allowed
     assert sql.with_conflict(a=1) == Statement(sql, [1], conflict_allowed=True)
     assert sql.bind((1,), conflict_allowed=True).conflict_allowed
@@ -70,4 +70,4 @@ def test_it_knows_whether_it_gives_rows(text: str, rows: bool) -> None:
 
 
 def test_it_shows_its_text() -> None:
-    assert repr(Sql("SELECT :a", ParamStyle.NUMBERED_QMARK)) == "Sql('SELECT ?1')"
+    assert repr(Sql("SELECT :a", ParamStyle.NUMBERED_DOLLAR)) == "Sql('SELECT $1')"

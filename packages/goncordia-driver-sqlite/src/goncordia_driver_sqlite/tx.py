@@ -2,7 +2,7 @@
 
 Nothing of the caller's connection is changed: rows come through cursors of ours, texts are read as
 bytes, and no setting is touched. A connection that would begin a transaction by itself at the next
-change (sqlite3's way unless told otherwise) is given one here, by BEGIN IMMEDIATE.
+change (sqlite3's way unless told otherwise) begins it here, before anything is looked at.
 """
 
 from __future__ import annotations
@@ -42,6 +42,8 @@ _LEGACY: Final = -1
 _FILES: Final = "PRAGMA database_list"
 _BUSY_TIMEOUT: Final = "PRAGMA busy_timeout"
 _BEGIN: Final = "BEGIN IMMEDIATE"
+# Changes nothing, but takes the lock, and lets a connection that begins by itself do so.
+_TOUCH: Final = "UPDATE goncordia_migration SET version = version WHERE 0"
 _NO_TRANSACTION: Final = (
     "tx: the connection is in no transaction and would start none, so the jobs would not depend on "
     "a commit of yours: execute BEGIN IMMEDIATE first"
@@ -114,10 +116,10 @@ class TxChecks:
             self._check_file(files)
             self._known.add(tx)
         if not tx.in_transaction:
-            async with tx.cursor() as cursor:
-                if not _starts_by_itself(cursor.connection):
-                    raise ConfigurationError(_NO_TRANSACTION)
-                await cursor.execute(_BEGIN)
+            # Whether it begins by itself can be asked in its own thread only: so it is tried.
+            await tx.execute(_TOUCH)
+            if not tx.in_transaction:
+                raise ConfigurationError(_NO_TRANSACTION)
 
     def _check_file(self, files: Sequence[Sequence[Any]]) -> None:
         """The main database's file, of the rows ``(number, name, file)``."""

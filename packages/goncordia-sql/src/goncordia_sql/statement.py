@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Generator, Sequence
 from enum import Enum
+from operator import itemgetter
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 __all__ = ["Batch", "Op", "ParamStyle", "Rows", "Sql", "Statement"]
@@ -22,12 +23,10 @@ _GIVES_ROWS: Final = re.compile(r"\s*(SELECT|WITH|VALUES|PRAGMA|SHOW)\b|.*\bRETU
 class ParamStyle(Enum):
     """How a library wants its parameters."""
 
-    NUMBERED_QMARK = "?{}"
-    """``?1``: sqlite3, aiosqlite."""
     NUMBERED_DOLLAR = "${}"
     """``$1``: asyncpg."""
     QMARK = "?"
-    """``?``, one value for every mark."""
+    """``?``, one value for every mark: sqlite3, aiosqlite."""
     FORMAT = "%s"
     """``%s``, one value for every mark: psycopg, the MySQL libraries, Django."""
     NAMED = ":"
@@ -108,8 +107,9 @@ class Sql:
             return lambda values: dict(zip(self.names, values, strict=True))
         by_mark = self.style in {ParamStyle.QMARK, ParamStyle.FORMAT}
         if by_mark and self._positions != tuple(range(len(self.names))):
-            positions = self._positions
-            return lambda values: tuple(values[position] for position in positions)
+            # Some name comes twice, so there are two values at least, and this gives a tuple.
+            arrange: Callable[[Sequence[Any]], Any] = itemgetter(*self._positions)
+            return arrange
         return None
 
     def __call__(self, **values: Any) -> Statement:

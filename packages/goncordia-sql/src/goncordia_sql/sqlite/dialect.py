@@ -31,7 +31,7 @@ class SqliteDialect(Dialect):
     now_literal = "CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER)"
 
     def __init__(self, clock: Callable[[], int]) -> None:
-        super().__init__(ParamStyle.NUMBERED_QMARK, IntegerTimes())
+        super().__init__(ParamStyle.QMARK, IntegerTimes())
         self._clock = clock
 
     def now(self) -> Op[int]:
