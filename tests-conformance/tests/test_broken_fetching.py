@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from uuid import UUID
 
 from msgspec.structs import replace
 
@@ -167,14 +168,14 @@ class FullGroupHidesTheRest(BrokenFetch):
 
 @caught_by(GroupTests, "test_a_lost_session_keeps_its_places_until_the_rescue")
 class GroupsCountOpenSessionsOnly(MemoryExecutor):
-    async def expire(self, session: object, limit: int, /) -> list[JobRow]:
+    async def expire(self, session: UUID, limit: int, /) -> list[JobRow]:
         def free(store: Store, _: datetime) -> None:
             for ended in store.sessions.ended.values():
                 for job in ended.held.values():
                     if job.new.group:
                         store.waiting.stopped_running(job)
 
-        rows = await super().expire(session, limit)  # type: ignore[arg-type]
+        rows = await super().expire(session, limit)
         self._call(free)
         return rows
 

@@ -9,11 +9,9 @@ from typing import ClassVar
 import pytest
 
 from goncordia.memory import MemoryDriver
-from goncordia_conformance import DriverConformance, Lab
+from goncordia_conformance import CostOf, DriverConformance, Lab, SyncTransaction, Transaction
 from goncordia_conformance.machine import Arena
-from goncordia_conformance.rules.flat import CostOf
 from goncordia_conformance.rules.machine import StateMachineTests
-from goncordia_conformance.rules.transactions import SyncTransaction, Transaction
 from goncordia_conformance.selftest import MemoryStores, memory_cost
 
 EMBEDDED = "the store is in this process: its clock is the client's"

@@ -15,13 +15,17 @@ import pytest
 import pytest_asyncio
 
 from goncordia.driver import AnyDriver
-from goncordia_conformance import DriverConformance, Lab
-from goncordia_conformance.rules.capabilities import CommitsOf
-from goncordia_conformance.rules.errors import Busy
-from goncordia_conformance.rules.flat import CostOf
-from goncordia_conformance.rules.migrations import SetSchema
-from goncordia_conformance.rules.payload import StoredArgs
-from goncordia_conformance.rules.transactions import SyncTransaction, Transaction
+from goncordia_conformance import (
+    Busy,
+    CommitsOf,
+    CostOf,
+    DriverConformance,
+    Lab,
+    SetSchema,
+    StoredArgs,
+    SyncTransaction,
+    Transaction,
+)
 from goncordia_driver_sqlite import SqliteDriver
 
 EMBEDDED = "the database is on this machine: its clock is the client's"

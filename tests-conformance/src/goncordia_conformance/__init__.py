@@ -8,8 +8,31 @@ import pytest
 # Before the first import of a module with tests, so that their asserts say what was compared.
 pytest.register_assert_rewrite("goncordia_conformance.rules", "goncordia_conformance.lab")
 
-from goncordia_conformance.base import Conformance  # noqa: E402 - after the line above
-from goncordia_conformance.lab import Lab, MakeDriver, Session  # noqa: E402 - as above
-from goncordia_conformance.suite import DriverConformance  # noqa: E402 - as above
+# ruff: noqa: E402 - all imports come after the line above
+from goncordia_conformance.base import Conformance
+from goncordia_conformance.lab import Lab, MakeDriver, Session
+from goncordia_conformance.rules.capabilities import CommitsOf
+from goncordia_conformance.rules.errors import Busy, Unreachable
+from goncordia_conformance.rules.flat import CostOf
+from goncordia_conformance.rules.migrations import SetSchema
+from goncordia_conformance.rules.ownership import Borrowed
+from goncordia_conformance.rules.payload import StoredArgs
+from goncordia_conformance.rules.transactions import SyncTransaction, Transaction
+from goncordia_conformance.suite import DriverConformance
 
-__all__ = ["Conformance", "DriverConformance", "Lab", "MakeDriver", "Session"]
+__all__ = [
+    "Borrowed",
+    "Busy",
+    "CommitsOf",
+    "Conformance",
+    "CostOf",
+    "DriverConformance",
+    "Lab",
+    "MakeDriver",
+    "Session",
+    "SetSchema",
+    "StoredArgs",
+    "SyncTransaction",
+    "Transaction",
+    "Unreachable",
+]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
 from uuid import UUID
 
 import pytest
@@ -66,31 +68,28 @@ class CrashTests(Conformance, rule="whole"):
                 assert there == 0
 
 
-class _rescuer:  # noqa: N801 - it reads as a verb: `async with _rescuer(lab)`
+@asynccontextmanager
+async def _rescuer(lab: Lab) -> AsyncGenerator[None, None]:
     """A session that beats, and takes back what others have lost."""
+    driver = await lab.another_driver()
+    session = await lab.session(lease=LEASE, executor=driver.executor())
+    rescuing = asyncio.create_task(_rescue(session))
+    try:
+        yield
+    finally:
+        rescuing.cancel()
+        with suppress(asyncio.CancelledError):
+            await rescuing
+        await session.close()
 
-    def __init__(self, lab: Lab) -> None:
-        self.lab = lab
 
-    async def __aenter__(self) -> None:
-        driver = await self.lab.another_driver()
-        self.session = await self.lab.session(lease=LEASE, executor=driver.executor())
-        self.task = asyncio.create_task(self._rescue(self.session))
-
-    async def __aexit__(self, *exc: object) -> None:
-        self.task.cancel()
-        try:
-            await self.task
-        except asyncio.CancelledError:
-            await self.session.close()
-
-    async def _rescue(self, session: Session) -> None:
-        while True:
-            await asyncio.sleep(LEASE / 8)
-            await session.beat()
-            rows = await session.expire()
-            ends = [Finish(claim_of(row), "retry", rescue=True) for row in rows]
-            await session.executor.finish_many(ends)
+async def _rescue(session: Session) -> None:
+    while True:
+        await asyncio.sleep(LEASE / 8)
+        await session.beat()
+        rows = await session.expire()
+        ends = [Finish(claim_of(row), "retry", rescue=True) for row in rows]
+        await session.executor.finish_many(ends)
 
 
 async def _until_done(lab: Lab) -> None:
