@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Generator, Sequence
 from enum import Enum
 from operator import itemgetter
-from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, cast
 
 __all__ = ["Batch", "Op", "ParamStyle", "Rows", "Sql", "Statement"]
 
@@ -108,8 +108,7 @@ class Sql:
         by_mark = self.style in {ParamStyle.QMARK, ParamStyle.FORMAT}
         if by_mark and self._positions != tuple(range(len(self.names))):
             # Some name comes twice, so there are two values at least, and this gives a tuple.
-            arrange: Callable[[Sequence[Any]], Any] = itemgetter(*self._positions)
-            return arrange
+            return cast("Callable[[Sequence[Any]], Any]", itemgetter(*self._positions))
         return None
 
     def __call__(self, **values: Any) -> Statement:
