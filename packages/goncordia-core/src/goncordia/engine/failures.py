@@ -73,7 +73,7 @@ def _lines(error: BaseException) -> list[str]:
     Those parse each line of source anew, and cost ten times the rest: on the event loop, for each
     failed attempt.
     """
-    if isinstance(error, BaseExceptionGroup):
+    if _is_group(error):
         return traceback.format_exception(error, limit=-_FRAMES)
     parts: list[list[str]] = []
     shown: set[int] = set()
@@ -88,6 +88,10 @@ def _lines(error: BaseException) -> list[str]:
             current = None if current.__suppress_context__ else current.__context__
             link = _CONTEXT
     return [line for part in reversed(parts) for line in part]
+
+
+def _is_group(error: BaseException) -> bool:
+    return isinstance(error, BaseExceptionGroup)
 
 
 def _one(error: BaseException) -> list[str]:
