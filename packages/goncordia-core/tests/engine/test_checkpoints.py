@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from goncordia import Job, JobState, PayloadError, StaleClaimError, SyncJob
+from goncordia import Job, JobState, PayloadError, Snooze, StaleClaimError, SyncJob
 from goncordia.engine.events import JobFinished
 from goncordia.errors import UnsupportedError
 
@@ -163,6 +163,46 @@ async def test_without_marks_a_checkpoint_is_unsupported() -> None:
         pass
     (error,) = raised
     assert (error.driver, error.capability) == ("wire", "marks")
+
+
+@pytest.mark.parametrize("how", ["fails", "snoozes", "shut down"])
+async def test_a_lost_copy_of_an_older_checkpoint_does_not_win(stand: Stand, how: str) -> None:
+    """It was given up and sent again, and comes through after the one that followed."""
+    gate = Gate()
+
+    @stand.registry.worker(Work, retry_policy=lambda _: 1000)
+    async def work(job: Job[Work]) -> None:
+        await job.checkpoint(1)
+        await job.checkpoint(2)
+        await gate.pass_through()
+        raise Snooze(1000) if how == "snoozes" else ValueError
+
+    zombie = stand.wire.hold("mark_many")
+    handle = await stand.enqueue()
+    async with stand.working(lease=30, shutdown_timeout=0):
+        await stand.advance(20)
+        assert (gate.waiting, (await stand.row(handle)).checkpoint) == (1, b"2")
+        zombie.let_go()
+        await stand.advance(0)
+        assert (await stand.row(handle)).checkpoint == b"1"
+        if how != "shut down":
+            gate.open()
+            await stand.advance(0)
+    row = await stand.row(handle)
+    assert (row.claim, row.checkpoint) == (None, b"2")
+
+
+async def test_a_checkpoint_is_not_sent_twice_without_need(stand: Stand) -> None:
+    @stand.registry.worker(Work, retry_policy=lambda _: 1000)
+    async def work(job: Job[Work]) -> None:
+        await job.checkpoint("x" * 1000)
+        raise ValueError
+
+    await stand.enqueue()
+    async with stand.working():
+        await stand.advance(0)
+        (finish,) = [each for finishes, _ in stand.wire.given("exchange") for each in finishes]
+        assert (finish.to, finish.checkpoint) == ("retry", None)
 
 
 async def test_checkpoints_of_many_jobs_share_requests(stand: Stand) -> None:

@@ -67,6 +67,40 @@ async def test_it_goes_on_under_the_new_id(stand: Stand) -> None:
         assert requests[-1].session == stand.session(pool)
 
 
+async def test_between_two_sessions_nothing_is_fetched_or_started(stand: Stand) -> None:
+    gate = stand.gated()
+    async with stand.working() as pool:
+        slow = stand.wire.hold("session_open")
+        stand.end_sessions()
+        await stand.advance(5)
+        assert slow.reached == 1
+        stand.wire.forget()
+        await stand.enqueue()
+        await stand.advance(10)
+        session = stand.engine(pool).session
+        assert (session.is_open, session.good(), gate.came) == (False, False, 0)
+        assert stand.wire.count("exchange", "held", "expire", "session_beat") == 0
+        slow.let_go()
+        await stand.advance(0)
+        assert gate.waiting == 1
+        gate.open()
+
+
+async def test_the_new_session_looks_at_once() -> None:
+    """Not with the next poll or the next beat."""
+    stand = Stand(wakes=False)
+    gate = stand.gated()
+    async with stand.working(poll_interval=1000):
+        await stand.advance(4.5)
+        await stand.enqueue()
+        stand.end_sessions()
+        await stand.advance(0.4)
+        assert gate.came == 0
+        await stand.advance(0.1)  # the beat is told
+        assert gate.waiting == 1
+        gate.open()
+
+
 async def test_a_fetch_is_told_too(stand: Stand) -> None:
     stand.gated()
     async with stand.working(heartbeat_interval=14) as pool:
