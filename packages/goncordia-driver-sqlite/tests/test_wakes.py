@@ -128,6 +128,15 @@ async def test_other_drivers_on_the_file(driver: SqliteDriver, ears: Ears, new_j
         await ears.jobs("a")
 
 
+async def test_through_a_link(driver: SqliteDriver, tmp_path: Path, new_job: New) -> None:
+    link = tmp_path / "link.db"
+    link.symlink_to(driver.path)
+    async with SqliteDriver(link) as linked:
+        ears = Ears(linked.listener())
+        await driver.executor().insert_many([new_job(queue="a")])
+        await ears.jobs("a")
+
+
 async def test_silence_without_commits(driver: SqliteDriver, ears: Ears, new_job: New) -> None:
     await driver.executor().insert_many([new_job()])
     await ears.jobs("default")

@@ -81,6 +81,20 @@ def test_outputs_are_stored_in_a_third(bare: Any, running: Running) -> None:
     assert [row_of(bare, row).output for row in rows] == [None] * 3 + [b'{"a":"\\u0000"}'] * 3
 
 
+def test_odd_outputs_come_back_too(
+    bare: Any, running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    odd = [b'"\x00"', b"\xff", b'"' + b"x" * (64 << 10) + b'"', b"1"]
+    rows = running(6)
+    finishes = [Finish(claim(row), "complete", output=o) for row, o in zip(rows, odd, strict=False)]
+    assert finish(bare, *finishes, *completes(rows[4:])) == [DONE] * 6
+    assert [row_of(bare, row).output for row in rows] == [*odd, None, None]
+    monkeypatch.setattr("goncordia_sql.ops.finish.LONGEST_SET", 10)
+    rows = running(5)
+    assert finish(bare, *completes(rows, output=b"[1, 2]")) == [DONE] * 5
+    assert [row_of(bare, row).output for row in rows] == [b"[1, 2]"] * 5
+
+
 def test_exceptions_among_plain_ends_are_found(bare: Any, running: Running) -> None:
     rows = running(7)
     gone = msgspec.structs.replace(claim(rows[0]), job_id=UUID(int=1))

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from goncordia.driver import After, At, Change, InsertResult, NewJob
-from goncordia_sql.ops import insert
+from goncordia_sql.ops import base, insert
 from goncordia_sql.states import Stored
 
 New = Callable[..., NewJob]
@@ -111,7 +111,7 @@ def test_a_known_id_goes_before_its_key(bare: Any, new_job: New) -> None:
 
 
 def test_odd_args_go_alone_and_come_back(bare: Any, new_job: New) -> None:
-    odd = [b"\x00", b'"\x00"', b"\xff\xfe", b'"' + b"x" * insert._LARGE + b'"']
+    odd = [b"\x00", b'"\x00"', b"\xff\xfe", b'"' + b"x" * base._LARGE + b'"']
     jobs = [new_job(args=args) for args in [b"{}", *odd, b"{}"]]
     jobs.append(new_job(args=b"\x01\x02", content="zip"))
     assert statuses(bare.run(bare.ops.insert.insert_many(jobs))) == ["INSERTED"] * 7
@@ -128,7 +128,7 @@ def test_json_is_stored_as_text_and_a_codecs_bytes_as_bytes(bare: Any, new_job: 
 
 
 def test_a_set_is_split_by_its_size(bare: Any, new_job: New, monkeypatch: Any) -> None:
-    monkeypatch.setattr(insert, "_LONGEST_SET", 100)
+    monkeypatch.setattr(insert, "LONGEST_SET", 100)
     jobs = [new_job(args=b'"%s"' % (b"x" * 38)) for _ in range(5)]
     assert statuses(bare.run(bare.ops.insert.insert_many(jobs))) == ["INSERTED"] * 5
     assert len(bare.asked) == 3

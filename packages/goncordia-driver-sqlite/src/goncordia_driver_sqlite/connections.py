@@ -6,11 +6,19 @@ import os
 import sqlite3
 from pathlib import Path
 from typing import Final, Literal, TypeAlias, cast
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
 from goncordia.errors import ConfigurationError
 
-__all__ = ["MINIMUM", "Synchronous", "check_file", "check_library", "connect", "database_path"]
+__all__ = [
+    "MINIMUM",
+    "Synchronous",
+    "check_file",
+    "check_library",
+    "connect",
+    "database_path",
+    "log_path",
+]
 
 Synchronous: TypeAlias = Literal["FULL", "NORMAL"]
 
@@ -65,6 +73,11 @@ def _path_of_url(url: str) -> str:
     return path.removeprefix("/")
 
 
+def log_path(path: str) -> str:
+    """The write-ahead log of a database: beside the file that the path leads to."""
+    return f"{os.path.realpath(path)}-wal"
+
+
 def check_library() -> None:
     """Refuse an SQLite that is too old.
 
@@ -113,7 +126,7 @@ def connect(
         busy_timeout: seconds to wait now; what is run on it waits for a moment only.
         create: make the file if it is not there.
     """
-    uri = f"file:{quote(path)}?mode={'rwc' if create else 'rw'}"
+    uri = f"{Path(path).as_uri()}?mode={'rwc' if create else 'rw'}"
     connection = sqlite3.connect(
         uri,
         uri=True,

@@ -19,6 +19,7 @@ from goncordia_driver_sqlite.connections import (
     check_file,
     check_library,
     connect,
+    log_path,
 )
 from goncordia_driver_sqlite.doctor import look
 from goncordia_driver_sqlite.errors import is_busy, translated
@@ -60,7 +61,7 @@ class Core:
             "goncordia-sqlite-writer", path, "BEGIN IMMEDIATE", self._connect_writer, busy_timeout
         )
         self.reader = Lane("goncordia-sqlite-reader", path, "BEGIN", self.connect, busy_timeout)
-        self.wakes = Wakes(self.operations, self.connect, path)
+        self.wakes = Wakes(self.operations, self.connect, log_path(path))
         self._verifying = threading.Lock()
         self._verified = False
 
@@ -150,7 +151,7 @@ class Core:
         except MigrationRequiredError as error:
             return [Finding("error", str(error))]
         with translated(self.path), contextlib.closing(self.connect()) as connection:
-            return look(self.path, connection)
+            return look(self.path, log_path(self.path), connection)
 
     def migrate(self) -> list[str]:
         """Create the database if need be, and bring its schema up to date."""

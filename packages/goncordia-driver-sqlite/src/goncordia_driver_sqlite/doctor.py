@@ -16,8 +16,8 @@ _WAL_RESET_BACKPORTS: Final = {(3, 44): 6, (3, 50): 7}
 _LARGE_LOG: Final = 256 << 20
 
 
-def look(path: str, connection: sqlite3.Connection) -> list[Finding]:
-    """What there is to say of a migrated database."""
+def look(path: str, log: str, connection: sqlite3.Connection) -> list[Finding]:
+    """What there is to say of a migrated database, given its log's path and a connection."""
     findings: list[Finding] = []
     if not _wal_reset_is_fixed(sqlite3.sqlite_version_info):
         findings.append(
@@ -37,12 +37,12 @@ def look(path: str, connection: sqlite3.Connection) -> list[Finding]:
                 "and readers and writers wait for each other until the driver puts it back",
             )
         )
-    log = _size(f"{path}-wal")
-    if log > _LARGE_LOG:
+    size = _size(log)
+    if size > _LARGE_LOG:
         findings.append(
             Finding(
                 "warning",
-                f"{path}-wal has {log >> 20} MiB: a connection that has been reading for long "
+                f"{log} has {size >> 20} MiB: a connection that has been reading for long "
                 "keeps it from being copied back into the database; end its transaction",
             )
         )

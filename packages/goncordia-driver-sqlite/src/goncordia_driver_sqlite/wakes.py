@@ -49,15 +49,15 @@ class Wakes:
     Args:
         operations: those of the driver.
         connect: makes a connection.
-        path: the database.
+        log: the write-ahead log, to which every commit is written.
     """
 
     def __init__(
-        self, operations: Operations, connect: Callable[[], sqlite3.Connection], path: str
+        self, operations: Operations, connect: Callable[[], sqlite3.Connection], log: str
     ) -> None:
         self._operations = operations
         self._connect = connect
-        self._log = f"{path}-wal"
+        self._log = log
         self._lock = threading.Lock()
         self._listeners: tuple[SqliteListener, ...] = ()
         self._watcher: _Watcher | None = None

@@ -9,10 +9,14 @@ from goncordia_sql.dialect import Dialect
 from goncordia_sql.rows import ROW, RowCodec
 from goncordia_sql.statement import Sql
 
-__all__ = ["ROW_OF_J", "Topic", "as_text"]
+__all__ = ["LONGEST_SET", "ROW_OF_J", "Topic", "as_text", "fits_set"]
 
 ROW_OF_J: Final = ", ".join(f"j.{column}" for column in ROW)
 """The columns of a row, of a job table that the statement calls ``j``."""
+
+LONGEST_SET: Final = 8 << 20
+"""Bytes of payloads in one statement that takes many, at most."""
+_LARGE: Final = 64 << 10
 
 
 class Topic:
@@ -33,6 +37,17 @@ class Topic:
         for name, value in vars(self).items():
             if isinstance(value, Sql):
                 yield name.removeprefix("_"), value
+
+
+def fits_set(value: bytes) -> bool:
+    """Whether a payload can be one of many texts in one parameter: not long, and clean text."""
+    if len(value) > _LARGE or b"\0" in value:
+        return False
+    try:
+        value.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def as_text(raw: Any) -> str:

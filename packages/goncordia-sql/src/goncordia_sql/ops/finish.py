@@ -14,7 +14,7 @@ from uuid import UUID
 
 from goncordia.driver import MAX_ERRORS, Finish, JobState, Mark, Outcome
 from goncordia_sql.dialect import Dialect
-from goncordia_sql.ops.base import Topic, as_text
+from goncordia_sql.ops.base import LONGEST_SET, Topic, as_text, fits_set
 from goncordia_sql.ops.groups import Groups
 from goncordia_sql.rows import RowCodec
 from goncordia_sql.statement import Op
@@ -254,9 +254,14 @@ def _plain(finishes: Sequence[Finish]) -> list[int]:
     """The numbers of those that only complete, all of one session; none if a job comes twice."""
     session: UUID | None = None
     plain: list[int] = []
+    size = 0
     for n, finish in enumerate(finishes):
         if finish.to != "complete" or finish.error is not None or finish.checkpoint is not None:
             continue
+        if finish.output is not None:
+            size += len(finish.output)
+            if size > LONGEST_SET or not fits_set(finish.output):
+                continue
         if session is None:
             session = finish.claim.session
         elif finish.claim.session is not session and finish.claim.session != session:

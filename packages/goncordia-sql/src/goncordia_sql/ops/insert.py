@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from goncordia.driver import InsertResult, NewJob
 from goncordia_sql.dialect import Dialect
-from goncordia_sql.ops.base import Topic
+from goncordia_sql.ops.base import LONGEST_SET, Topic, fits_set
 from goncordia_sql.rows import INSERTED, RowCodec
 from goncordia_sql.statement import Op
 from goncordia_sql.states import Hold, Stored
@@ -16,10 +16,6 @@ from goncordia_sql.states import Hold, Stored
 __all__ = ["Insert"]
 
 _SHARED: Final = INSERTED[2:]
-_LARGE: Final = 64 << 10
-"""Args longer than this go into a statement of their own."""
-_LONGEST_SET: Final = 8 << 20
-"""Bytes of args in one statement."""
 # Equal for jobs that differ in nothing but id and args.
 _likeness: Final = attrgetter(
     "kind", "queue", "priority", "run_at", "payload_version", "max_attempts", "timeout", "tags",
@@ -81,13 +77,7 @@ class Insert(Topic):
         last: Any = None
         same: list[int] = []
         for n, job in enumerate(jobs):
-            args = job.args
-            if (
-                job.unique_key is not None
-                or job.content != "json"
-                or len(args) > _LARGE
-                or b"\0" in args
-            ):
+            if job.unique_key is not None or job.content != "json" or not fits_set(job.args):
                 alone.append(n)
                 continue
             likeness = _likeness(job)
@@ -103,7 +93,7 @@ class Insert(Topic):
             size = 0
             for n in same:
                 size += len(jobs[n].args)
-                if size > _LONGEST_SET:
+                if size > LONGEST_SET:
                     yield chunk
                     chunk, size = [], len(jobs[n].args)
                 chunk.append(n)
@@ -113,10 +103,7 @@ class Insert(Topic):
 
     def _insert_alike(self, jobs: Sequence[NewJob], now: Any) -> Op[bool]:
         """Insert all, or nothing: False when one of them is known."""
-        try:
-            args = self.dialect.texts([job.args.decode() for job in jobs])
-        except UnicodeDecodeError:
-            return False
+        args = self.dialect.texts([job.args.decode() for job in jobs])
         shared = self.codec.shared_values(jobs[0], now)
         ids = self.dialect.ids([job.id for job in jobs])
         if jobs[0].group is None:
