@@ -105,6 +105,7 @@ class Finishing(Topic):
                 errors = coalesce(:errors, errors), checkpoint = coalesce(:checkpoint, checkpoint)
             WHERE id = :id
             """)
+        # Its values in the order of its parameters: they go in a batch.
         self._note = dialect.sql(f"""
             UPDATE {job} SET started = :started, checkpoint = coalesce(:checkpoint, checkpoint)
             WHERE id = :id
@@ -230,6 +231,7 @@ class Finishing(Topic):
         now = yield from self.dialect.now()
         jobs = yield from self._read([mark.claim.job_id for mark in marks])
         outcomes: list[Outcome] = []
+        notes: list[tuple[Any, ...]] = []
         for mark in marks:
             held = jobs.get(mark.claim.job_id)
             if held is None:
@@ -241,12 +243,11 @@ class Finishing(Topic):
                 continue
             held.started = int(bool(held.started) or mark.started)
             checkpoint = mark.checkpoint
-            yield self._note(
-                id=self.dialect.id_in(mark.claim.job_id),
-                started=held.started,
-                checkpoint=None if checkpoint is None else self.dialect.text_in(checkpoint),
-            )
+            stored = None if checkpoint is None else self.dialect.text_in(checkpoint)
+            notes.append((held.started, stored, self.dialect.id_in(mark.claim.job_id)))
             outcomes.append(_DONE[JobState.RUNNING])
+        if notes:
+            yield self._note.batch(notes)
         return outcomes
 
 
