@@ -19,7 +19,7 @@ from goncordia_bench.harness.model import Case, Figures, Sample, Setting
 
 __all__ = ["SampleError", "take"]
 
-_TIMEOUT: Final = 1800.0
+_TIMEOUT: Final = 600.0
 _MARK: Final = "figures: "
 
 
@@ -38,7 +38,7 @@ def take(case: Case, subject: str, *, number: int, quick: bool, scratch: Path) -
         scratch: where folders for it are made.
 
     Raises:
-        SampleError: it failed, or took half an hour.
+        SampleError: it failed, or took ten minutes.
     """
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
     shared = scratch / "shared"
