@@ -142,6 +142,7 @@ class Stand:
         asked = [*lanes._shape._asked_queues.values(), *lanes._shape._asked_kinds.values()]
         assert (left, claims.unsent, len(lanes.in_flight), lanes.busy) == ([], 0, 0, 0)
         assert (len(engine._marks._waiting), len(engine._marks._unanswered)) == (0, 0)
+        assert len(engine._confirmer._tasks) == 0
         assert not any([*counts, *asked, lanes._reserved]), "something is counted that is not there"
 
     async def finish(self, awaitable: Any, within: float = 300.0) -> Any:

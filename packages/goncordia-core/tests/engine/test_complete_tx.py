@@ -241,7 +241,8 @@ async def test_a_stop_waits_for_the_confirmation(stand: Stand) -> None:
     await stand.advance(5)
     assert not stopping.done()
     slow.let_go()
-    await stand.finish(stopping)
+    await stand.advance(0)
+    assert stopping.done()
     assert await stand.state(handle) == "retryable"
 
 
