@@ -13,7 +13,12 @@ from typing import Any
 import pytest
 
 from goncordia.driver import Change, JobState, ListFilter, NewJob
-from goncordia.errors import DriverBusyError, DriverUnavailableError, InvalidCursorError
+from goncordia.errors import (
+    DriverBusyError,
+    DriverError,
+    DriverUnavailableError,
+    InvalidCursorError,
+)
 from goncordia_driver_sqlite import SqliteDriver
 from goncordia_driver_sqlite.lane import Lane
 from goncordia_sql import Op, ParamStyle, Sql
@@ -81,14 +86,14 @@ async def test_what_waits_together_is_committed_together(lane: Lane) -> None:
     asked = [lane.submit(partial(add, n)) for n in range(50)]
     await gate.open()
     assert await asyncio.gather(*asked) == list(range(50))
-    assert lane.transactions == 1
+    assert lane.transactor.committed == 1
     assert await lane.submit(everything) == list(range(50))
 
 
 async def test_a_lone_request_waits_for_nobody(lane: Lane) -> None:
     for n in range(3):
         await lane.submit(partial(add, n))
-    assert lane.transactions == 3
+    assert lane.transactor.committed == 3
 
 
 async def test_a_request_that_fails_takes_no_other_with_it(lane: Lane) -> None:
@@ -233,8 +238,7 @@ async def test_an_unknown_outcome_is_said_to_be_unknown(
     lane: Lane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await lane.submit(lambda: add(1))
-    adapter = lane._adapter
-    assert adapter is not None
+    adapter = lane.transactor.connected()
     run = adapter.run
 
     def failing(command: str) -> None:
@@ -249,6 +253,65 @@ async def test_an_unknown_outcome_is_said_to_be_unknown(
         await lane.submit(lambda: add(2))
     assert caught.value.outcome == "unknown"
     monkeypatch.undo()
+    assert await lane.submit(everything) == [1]
+
+
+# ---------------------------------------------------------------- lone requests
+
+
+TWICE = Sql("INSERT INTO t VALUES (:n) ON CONFLICT DO NOTHING", ParamStyle.QMARK)
+
+
+def add_or_next(n: int) -> Op[int]:
+    """One statement, if it has an effect; else others."""
+    while not (yield TWICE(n=n)).changed:
+        n += 1
+    return n
+
+
+async def test_a_lone_request_may_do_without_a_transaction(
+    lane: Lane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands: list[str] = []
+    adapter = lane.transactor.connected()
+    run = adapter.run
+
+    def listening(command: str) -> None:
+        commands.append(command)
+        run(command)
+
+    monkeypatch.setattr(adapter, "run", listening)
+    assert await lane.submit(partial(add_or_next, 1), lone=True) == 1
+    assert lane.call(partial(add_or_next, 2), lone=True) == 2
+    assert commands == []
+    # Its first statement had no effect: from the beginning, and in a transaction.
+    assert lane.call(partial(add_or_next, 1), lone=True) == 3
+    assert commands == ["BEGIN IMMEDIATE", "COMMIT"]
+    gate = Gate(lane)
+    asked = [lane.submit(partial(add_or_next, n), lone=True) for n in (10, 10)]
+    await gate.open()
+    assert await asyncio.gather(*asked) == [10, 11]
+    assert commands == ["BEGIN IMMEDIATE", "COMMIT"] * 2
+    assert await lane.submit(everything) == [1, 2, 3, 10, 11]
+
+
+async def test_a_lone_request_waits_for_the_lock_too(database: str) -> None:
+    lane = make_lane(database, timeout=0.1)
+    with closing(sqlite3.connect(database, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(DriverBusyError) as caught:
+            await lane.submit(partial(add_or_next, 1), lone=True)
+        assert caught.value.outcome == "not_applied"
+        other.execute("ROLLBACK")
+    assert await lane.submit(partial(add_or_next, 1), lone=True) == 1
+    await lane.aclose()
+
+
+async def test_a_lone_request_that_fails(lane: Lane) -> None:
+    await lane.submit(partial(add, 1), lone=True)
+    with pytest.raises(DriverError, match="UNIQUE") as caught:
+        await lane.submit(partial(add, 1), lone=True)
+    assert caught.value.outcome == "not_applied"
     assert await lane.submit(everything) == [1]
 
 
@@ -279,10 +342,10 @@ async def test_many_producers_share_commits(
         for _ in range(20):
             await driver.executor().insert_many([new_job()])
 
-    before = driver._core.writer.transactions
+    before = driver._core.writer.transactor.committed
     await asyncio.gather(*(produce() for _ in range(16)))
     assert await driver.executor().count(ListFilter()) == 320
-    assert driver._core.writer.transactions - before <= 160
+    assert driver._core.writer.transactor.committed - before <= 160
 
 
 async def test_asynchronous_and_synchronous_code_together(

@@ -221,7 +221,7 @@ async def test_a_database_that_turned_read_only(
     executor = driver.executor()
     await executor.insert_many([new_job()])
     lane = driver._core.writer
-    await lane.submit_function(lambda: lane._connection.execute("PRAGMA query_only = 1"))  # type: ignore[union-attr]  # it is open
+    await lane.submit_function(lambda: lane.transactor.connected().run("PRAGMA query_only = 1"))
     with pytest.raises(ConfigurationError, match=r"path: .* cannot be written"):
         await executor.insert_many([new_job()])
 
@@ -321,6 +321,6 @@ async def test_how_hard_commits_are_pressed_to_the_disk(path: Path) -> None:
             lane = driver._core.writer
 
             def pragma(lane: Any = lane) -> Any:
-                return lane._connection.execute("PRAGMA synchronous").fetchone()
+                return lane.transactor.connected().value("PRAGMA synchronous")
 
-            assert await lane.submit_function(pragma) == (number,)
+            assert await lane.submit_function(pragma) == number

@@ -29,6 +29,7 @@ class Sqlite3Adapter:
     """A sqlite3 connection. Its own row factory plays no part: the cursor has one of its own."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
+        self.connection = connection
         self._cursor = connection.cursor()
         self._cursor.row_factory = None
 

@@ -65,7 +65,9 @@ class SqliteExecutor(BaseExecutor):
         """See :meth:`BaseExecutor.insert_many`."""
         if not jobs:
             return []
-        results = await self._write(lambda: self._ops.insert.insert_many(jobs))
+        results = await self._core.writer.submit(
+            lambda: self._ops.insert.insert_many(jobs), lone=len(jobs) == 1
+        )
         self._core.wakes.look()
         return results
 
@@ -212,7 +214,14 @@ class SqliteSyncExecutor(SyncExecutor):
 
     def insert_many(self, jobs: Sequence[NewJob], /) -> list[InsertResult]:
         """See :meth:`BaseExecutor.insert_many`."""
-        return self._write(lambda: self._ops.insert.insert_many(jobs)) if jobs else []
+        if not jobs:
+            return []
+        self._core.ready()
+        results = self._core.writer.call(
+            lambda: self._ops.insert.insert_many(jobs), lone=len(jobs) == 1
+        )
+        self._core.wakes.look()
+        return results
 
     def get_many(self, ids: Sequence[UUID], /) -> list[JobRow | None]:
         """See :meth:`BaseExecutor.get_many`."""

@@ -13,10 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
-import logging
 import os
-import random
 import sqlite3
 import threading
 import time
@@ -26,27 +23,21 @@ from queue import SimpleQueue
 from typing import Any, Final, TypeVar, cast
 
 from goncordia.errors import ConfigurationError, DriverUnavailableError
-from goncordia_driver_sqlite.adapters import Sqlite3Adapter
 from goncordia_driver_sqlite.cost import StepCounter
-from goncordia_driver_sqlite.errors import is_busy, translation
-from goncordia_driver_sqlite.request import Failure, Request, caused, deliver
-from goncordia_sql import Op, run_sync
+from goncordia_driver_sqlite.errors import translation
+from goncordia_driver_sqlite.request import Request, caused, deliver
+from goncordia_driver_sqlite.transactor import Transactor
+from goncordia_sql import Op
 
 __all__ = ["Lane"]
 
 T = TypeVar("T")
-
-_logger = logging.getLogger("goncordia.sqlite")
 
 _MOST_IN_ONE: Final = 256
 """Requests in one transaction, at most."""
 _SEVERAL: Final = 4
 _MOMENT: Final = 0.00005
 """Seconds that those who shared a commit have, to ask again and share the next one too."""
-_LONG: Final = 1.0
-"""Seconds of waiting for the database's lock after which that is said."""
-_NAP: Final = 0.002
-"""Seconds between two attempts to get the database's lock, at most; SQLite naps inside, too."""
 
 
 class Lane:
@@ -70,9 +61,8 @@ class Lane:
     ) -> None:
         self._name = name
         self._path = path
-        self._begin = begin
-        self._connect = connect
-        self._busy_timeout = busy_timeout
+        self.transactor = Transactor(path, begin, connect, busy_timeout)
+        """Used by whoever holds the lock."""
         self._lock = threading.Lock()
         self._gate = threading.Lock()
         """Held while a request is taken in, so that none comes after the last."""
@@ -80,39 +70,35 @@ class Lane:
         self._tokens: SimpleQueue[bool] = SimpleQueue()
         """Wakes the thread: one for each of its requests; False after the last."""
         self._thread: threading.Thread | None = None
-        self._connection: sqlite3.Connection | None = None
-        self._adapter: Sqlite3Adapter | None = None
-        self._file: tuple[int, int] | None = None
         self._closed = True
         self._pid = os.getpid()
-        self.transactions = 0
-        """How many transactions were committed; for tests and measurements."""
 
     # ---------------------------------------------------------------- asking
 
-    def submit(self, operation: Callable[[], Op[T]]) -> asyncio.Future[T]:
+    def submit(self, operation: Callable[[], Op[T]], *, lone: bool = False) -> asyncio.Future[T]:
         """Run the operation that ``operation()`` gives on the lane's thread.
 
-        It may be called, and run, more than once, but has its effect once.
+        Args:
+            operation: called, and run, more than once if need be; it has its effect once.
+            lone: the operation is over after its first statement, or that had no effect. If
+                nobody shares its commit, it needs no transaction around it.
         """
-        return self._submit(operation, alone=False)
+        return self._submit(Request(operation, asyncio.get_running_loop(), lone=lone))
 
     def submit_function(self, function: Callable[[], T]) -> asyncio.Future[T]:
         """Call a function on the lane's thread, outside of any transaction."""
-        return self._submit(function, alone=True)
+        return self._submit(Request(function, asyncio.get_running_loop(), alone=True))
 
-    def _submit(
-        self, work: Callable[[], Any], *, alone: bool, last: bool = False
-    ) -> asyncio.Future[Any]:
-        future = asyncio.get_running_loop().create_future()
+    def _submit(self, request: Request, *, last: bool = False) -> asyncio.Future[Any]:
+        assert request.future is not None  # noqa: S101 - it was made on a loop
         with self._gate:
             self._check()
             self._closed = last
-            self._requests.append(Request(work, future, alone=alone))
+            self._requests.append(request)
             if self._thread is None:
                 self._start()
             self._tokens.put(not last)
-        return future
+        return request.future
 
     def _start(self) -> None:
         self._tokens = SimpleQueue()
@@ -121,9 +107,9 @@ class Lane:
         )
         self._thread.start()
 
-    def call(self, operation: Callable[[], Op[T]]) -> T:
+    def call(self, operation: Callable[[], Op[T]], *, lone: bool = False) -> T:
         """As :meth:`submit`, on the calling thread; waits."""
-        request = Request(operation, None, alone=False)
+        request = Request(operation, lone=lone)
         with self._gate:
             self._check()
             self._requests.append(request)
@@ -148,17 +134,12 @@ class Lane:
     def counting(self, counter: StepCounter) -> Generator[None, None, None]:
         """Count the steps of what is run meanwhile."""
         with self._lock:
-            self._connected()
-            self._set_handler(counter.tick)
+            self.transactor.call_at_each_step(counter.tick)
         try:
             yield
         finally:
             with self._lock:
-                self._set_handler(None)
-
-    def _set_handler(self, handler: Callable[[], int] | None) -> None:
-        if self._connection is not None:
-            self._connection.set_progress_handler(handler, 1)
+                self.transactor.call_at_each_step(None)
 
     # ---------------------------------------------------------------- opening and closing
 
@@ -173,7 +154,8 @@ class Lane:
         if self._closed:
             return
         # The thread makes an end after this one, and whoever comes later is refused.
-        last = self._submit(self._disconnect, alone=True, last=True)
+        loop = asyncio.get_running_loop()
+        last = self._submit(Request(self.transactor.disconnect, loop, alone=True), last=True)
         thread, self._thread = self._thread, None
         await asyncio.shield(last)
         if thread is not None:
@@ -184,15 +166,7 @@ class Lane:
         with self._gate:
             self._closed = True
         with self._lock:
-            self._disconnect()
-
-    def _disconnect(self) -> None:
-        adapter, self._adapter = self._adapter, None
-        connection, self._connection = self._connection, None
-        if adapter is not None:
-            adapter.close()
-        if connection is not None:
-            connection.close()
+            self.transactor.disconnect()
 
     # ---------------------------------------------------------------- the thread
 
@@ -209,43 +183,34 @@ class Lane:
 
     def _run_pending(self, until: Request | None = None) -> None:
         """Run what is asked, or as far as one request: for those after it, others have come."""
-        requests = self._requests
-        while requests and not (until is not None and until.done):
-            batch: list[Request] = []
-            while requests and len(batch) < _MOST_IN_ONE:
-                if requests[0].alone and batch:
-                    break
-                request = requests.popleft()
-                if request.future is None or not request.future.cancelled():
-                    batch.append(request)
-                if request.alone:
-                    break
-            if batch:
-                try:
-                    self._run(batch)
-                except BaseException as error:
-                    self._fail(batch, error)
-                    raise
-                finally:
-                    deliver(batch)
-                if len(batch) >= _SEVERAL and until is None:
-                    time.sleep(_MOMENT)
+        while self._requests and not (until is not None and until.done):
+            batch = self._next_batch()
+            if not batch:
+                continue
+            try:
+                if batch[0].alone:
+                    self._call_function(batch[0])
+                else:
+                    self.transactor.run(batch)
+            except BaseException as error:
+                self._fail(batch, error)
+                raise
+            finally:
+                deliver(batch)
+            if len(batch) >= _SEVERAL and until is None:
+                time.sleep(_MOMENT)
 
-    def _run(self, batch: list[Request]) -> None:
-        if batch[0].alone:
-            self._call_function(batch[0])
-            return
-        error = self._transaction(batch)
-        if error is None:
-            return
-        if len(batch) == 1 or not error.of_one:
-            for request in batch:
-                request.error, request.done = error.error, True
-            return
-        for request in batch:
-            alone = self._transaction([request])
-            if alone is not None:
-                request.error, request.done = alone.error, True
+    def _next_batch(self) -> list[Request]:
+        """The requests to run together; those whose caller has gone are left out."""
+        requests = self._requests
+        batch: list[Request] = []
+        while requests and len(batch) < _MOST_IN_ONE and not (batch and requests[0].alone):
+            request = requests.popleft()
+            if request.future is None or not request.future.cancelled():
+                batch.append(request)
+            if request.alone:
+                break
+        return batch
 
     def _call_function(self, request: Request) -> None:
         try:
@@ -256,79 +221,6 @@ class Lane:
             request.error = error
         request.done = True
 
-    def _transaction(self, batch: list[Request]) -> Failure | None:
-        """Run all in one transaction; None: it was committed."""
-        began = time.monotonic()
-        collected = False
-        while True:
-            failure = self._attempt(batch)
-            waited = time.monotonic() - began
-            if failure is None or not is_busy(failure.original) or waited > self._busy_timeout:
-                return failure
-            if waited > _LONG and not collected:
-                collected = True
-                self._free_forgotten()
-            time.sleep(random.uniform(0, _NAP))
-
-    def _free_forgotten(self) -> None:
-        """Free connections that nobody has any more, and that hold the lock.
-
-        Python's are in a reference cycle: one that was left with an open transaction goes only
-        when the collector runs, which it does not in a process that waits.
-        """
-        _logger.warning(
-            "%s: another connection has had the write lock for %g s: "
-            "is a transaction left open, without a commit, rollback or close?",
-            self._path,
-            _LONG,
-        )
-        gc.collect()
-
-    def _attempt(self, batch: list[Request]) -> Failure | None:
-        committing = of_one = False
-        try:
-            adapter = self._connected()
-            adapter.run(self._begin)
-            of_one = True
-            for request in batch:
-                request.value = run_sync(request.work(), adapter)
-            of_one = False
-            committing = True
-            adapter.run("COMMIT")
-        except sqlite3.Error as error:
-            self._roll_back()
-            unknown = committing and not is_busy(error)
-            return Failure(
-                caused(translation(error, self._path, unknown=unknown), error), error, of_one
-            )
-        except Exception as error:  # noqa: BLE001 - the caller gets it
-            self._roll_back()
-            return Failure(error, error, of_one)
-        except BaseException:
-            self._roll_back()
-            raise
-        self.transactions += 1
-        for request in batch:
-            request.done = True
-        return None
-
-    def _connected(self) -> Sqlite3Adapter:
-        if self._adapter is not None and _identity(self._path) != self._file:
-            # What is written to a file without a name is lost.
-            _logger.warning("%s: the file was deleted or replaced, opening it anew", self._path)
-            self._disconnect()
-        if self._adapter is None:
-            self._connection = self._connect()
-            self._adapter = Sqlite3Adapter(self._connection)
-            self._file = _identity(self._path)
-        return self._adapter
-
-    def _roll_back(self) -> None:
-        connection = self._connection
-        if connection is not None and connection.in_transaction:
-            with contextlib.suppress(sqlite3.Error):
-                connection.execute("ROLLBACK")
-
     def _fail(self, batch: list[Request], error: BaseException) -> None:
         for request in batch:
             if not request.done:
@@ -337,12 +229,3 @@ class Lane:
                     error,
                 )
                 request.done = True
-
-
-def _identity(path: str) -> tuple[int, int] | None:
-    """Which file is at the path; None: there is none."""
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino

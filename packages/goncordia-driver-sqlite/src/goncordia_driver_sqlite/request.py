@@ -14,17 +14,28 @@ __all__ = ["Failure", "Request", "caused", "deliver"]
 class Request:
     """What somebody asked for, and the answer.
 
-    ``work`` is an operation to run in a transaction, or, with ``alone``, a function to call.
+    Attributes:
+        work: makes the operation to run; or, with ``alone``, the function to call.
+        future: for a caller on an event loop.
+        alone: it is a function, to be called outside of any transaction.
+        lone: see :meth:`Lane.submit`.
+        done: it was answered, by ``value`` or ``error``.
     """
 
-    __slots__ = ("alone", "done", "error", "future", "value", "work")
+    __slots__ = ("alone", "done", "error", "future", "lone", "value", "work")
 
     def __init__(
-        self, work: Callable[[], Any], future: asyncio.Future[Any] | None, *, alone: bool
+        self,
+        work: Callable[[], Any],
+        loop: asyncio.AbstractEventLoop | None = None,
+        *,
+        alone: bool = False,
+        lone: bool = False,
     ) -> None:
         self.work = work
-        self.future = future
+        self.future: asyncio.Future[Any] | None = None if loop is None else loop.create_future()
         self.alone = alone
+        self.lone = lone
         self.done = False
         self.value: Any = None
         self.error: BaseException | None = None
