@@ -139,7 +139,9 @@ class Dispatcher:
             if run.cause is Cause.LOST:
                 finish = None
         except asyncio.CancelledError as cancelled:
-            if run.cause is None and self.loop_ends():
+            # Not what the handler raised by itself while a call of ours was running out of time.
+            outside = run.task is not None and run.task.cancelling() > 0
+            if run.cause is None and outside and self.loop_ends():
                 run.cause = Cause.SHUTDOWN
             error = self._outcomes.why(run, cancelled)
             if run.cause is None:  # the handler's own affair: what it awaited was cancelled

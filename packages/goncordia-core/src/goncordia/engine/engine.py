@@ -330,7 +330,7 @@ class Engine:
 
     def _loop_ends(self) -> bool:
         """Whether somebody else cancels our tasks, with all the others of the loop."""
-        return any(task.cancelling() for task in self._lane_tasks)
+        return all(task.cancelling() for task in self._lane_tasks)
 
     def _is_fetching(self, session: UUID, fetch_no: int) -> bool:
         return (session, fetch_no) in self.lanes.in_flight
