@@ -161,11 +161,14 @@ class _Watcher:
         self._change_bell(make_bell(self._log))
         bell, seen, version = self._bell, None, None
         pause, rang_at, changed_at = _PAUSE, 0.0, time.monotonic()
+        rang_again = False
         while not self._stopping:
             version_now = adapter.value(_VERSION)
             now = time.monotonic()
             if version_now != version:
-                version, changed_at, rang_at = version_now, now, 0.0
+                version, changed_at = version_now, now
+                # What rang while one commit was looked for may have been the next one's.
+                rang_at, rang_again = (rang_at if rang_again else 0.0), False
                 sight = run_sync(self._operations.watch.look(), adapter)
                 wakes = self._difference(seen, sight)
                 seen = sight
@@ -179,7 +182,8 @@ class _Watcher:
                 continue
             pause = _PAUSE
             if now - rang_at < _COMMITTING:
-                bell.wait(_PAUSE)
+                if bell.wait(_PAUSE):
+                    rang_at, rang_again = time.monotonic(), True
             elif bell.wait(bell.silent_interval if now - changed_at > _SILENCE else bell.interval):
                 rang_at = time.monotonic()
         adapter.close()
