@@ -25,8 +25,6 @@ class Dialect(ABC):
         prefix: what the tables' names begin with, such as ``goncordia_`` or ``"my jobs".``.
     """
 
-    for_update: str = ""
-    """Appended to a query whose rows are changed next in the same transaction."""
     now_literal: str
     """The stored form of the time now, as SQL, for printed migrations."""
 
@@ -70,6 +68,12 @@ class Dialect(ABC):
     @abstractmethod
     def payload_in(self, value: bytes, content: str, /) -> Any:
         """Encoded args as a parameter: readable text for JSON, else bytes."""
+
+    # ---------------------------------------------------------------- fragments
+
+    def lock(self, table: str, /) -> str:
+        """What ends a query whose rows of this table are changed next in the same transaction."""
+        return ""
 
     # ---------------------------------------------------------------- many values at once
 

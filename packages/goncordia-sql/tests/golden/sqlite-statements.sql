@@ -208,7 +208,7 @@ SELECT name, value, version FROM goncordia_record WHERE name = ?;
 SELECT name, value, version FROM goncordia_record WHERE substr(name, 1, length(?)) = ? ORDER BY name;
 
 -- records.lock
-SELECT version, token FROM goncordia_record WHERE name = ?;
+SELECT r.version, r.token FROM goncordia_record r WHERE r.name = ?;
 
 -- records.delete
 DELETE FROM goncordia_record WHERE name = ?;
@@ -217,7 +217,7 @@ DELETE FROM goncordia_record WHERE name = ?;
 INSERT INTO goncordia_record (name, value, token) VALUES (?, ?, ?);
 
 -- sessions.find
-SELECT lease, beat_at, since, is_open FROM goncordia_session WHERE id = ?;
+SELECT s.lease, s.beat_at, s.since, s.is_open FROM goncordia_session s WHERE s.id = ?;
 
 -- sessions.open
 INSERT INTO goncordia_session (id, worker_id, lease, is_open, opened_at, beat_at, since) VALUES (?,
@@ -267,7 +267,7 @@ j.cancel_requested, j.failed, j.created_at, j.claimed_at, j.finished_at, j.error
 j.output FROM goncordia_job j WHERE j.state = 3 AND j.session = ? ORDER BY j.fetch_no, j.id LIMIT ?;
 
 -- queues.paused
-SELECT paused FROM goncordia_queue WHERE name = ?;
+SELECT q.paused FROM goncordia_queue q WHERE q.name = ?;
 
 -- queues.add
 INSERT INTO goncordia_queue (name, paused) VALUES (?, ?);

@@ -117,7 +117,7 @@ class Fetch(Topic):
             SELECT {ROW_OF_J} FROM {job} j WHERE j.state = {Stored.READY} AND j.queue = :queue
             """
         after = "AND (j.nice, j.run_at, j.id) > (:nice, :run_at, :id)"
-        order = f"ORDER BY j.nice, j.run_at, j.id LIMIT :most {dialect.for_update}"
+        order = f"ORDER BY j.nice, j.run_at, j.id LIMIT :most {dialect.lock('j')}"
         self._ready = dialect.sql(f"{ready} {order}")
         self._ready_after = dialect.sql(f"{ready} {after} {order}")
         self._ready_kind = dialect.sql(f"{ready} AND j.kind = :kind {order}")

@@ -76,7 +76,7 @@ class Finishing(Topic):
             SELECT k.n, j.state, j.run_at, j.failed, j.attempt, j.started, j.cancel_requested,
                 j.session, j.fetch_no, j.ended_session, j.ended_fetch_no,
                 {dialect.bytes_of("j.group_name")}, {dialect.bytes_of("j.errors")}
-            FROM {each_id} AS k JOIN {job} j ON j.id = k.id {dialect.for_update}
+            FROM {each_id} AS k JOIN {job} j ON j.id = k.id {dialect.lock("j")}
             """)
         self._exceptions = dialect.sql(f"""
             SELECT k.n FROM {each_claim} AS k LEFT JOIN {job} j ON j.id = k.id

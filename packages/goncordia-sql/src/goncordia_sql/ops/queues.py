@@ -32,7 +32,7 @@ class Queues(Topic):
         super().__init__(dialect, codec)
         job, queue = dialect.job, dialect.queue
         self._paused = dialect.sql(f"""
-            SELECT paused FROM {queue} WHERE name = :name {dialect.for_update}
+            SELECT q.paused FROM {queue} q WHERE q.name = :name {dialect.lock("q")}
             """)
         self._add = dialect.sql(f"INSERT INTO {queue} (name, paused) VALUES (:name, :paused)")
         self._set = dialect.sql(f"UPDATE {queue} SET paused = :paused WHERE name = :name")

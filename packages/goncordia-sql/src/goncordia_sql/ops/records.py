@@ -23,7 +23,7 @@ class Records(Topic):
             WHERE substr(name, 1, length(:prefix)) = :prefix ORDER BY name
             """)
         self._lock = dialect.sql(f"""
-            SELECT version, token FROM {record} WHERE name = :name {dialect.for_update}
+            SELECT r.version, r.token FROM {record} r WHERE r.name = :name {dialect.lock("r")}
             """)
         self._delete = dialect.sql(f"DELETE FROM {record} WHERE name = :name")
         self._insert = dialect.sql(f"""

@@ -25,7 +25,8 @@ class Sessions(Topic):
         self._groups = groups
         job, session = dialect.job, dialect.session
         self._find = dialect.sql(f"""
-            SELECT lease, beat_at, since, is_open FROM {session} WHERE id = :id {dialect.for_update}
+            SELECT s.lease, s.beat_at, s.since, s.is_open FROM {session} s WHERE s.id = :id
+            {dialect.lock("s")}
             """)
         self._open = dialect.sql(f"""
             INSERT INTO {session} (id, worker_id, lease, is_open, opened_at, beat_at, since)
