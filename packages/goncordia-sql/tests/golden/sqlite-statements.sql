@@ -29,21 +29,21 @@ FROM (SELECT key AS n, substr(?, 16 * key + 1, 16) AS id, value FROM json_each(?
 -- insert.one_in_group
 INSERT INTO goncordia_job (id, args, state, run_at, created_at, kind, queue, nice, content,
 payload_version, max_attempts, timeout, tags, meta, unique_key, held_key, unique_hold, unique_until,
-group_name, group_limit) VALUES (?, ?, CASE WHEN ? > ? THEN 0 WHEN 0 + (SELECT count(*) FROM (SELECT
-1 FROM goncordia_job r WHERE r.group_name = ? AND r.state = 3 LIMIT ?) AS running) + (SELECT
-count(*) FROM (SELECT 1 FROM goncordia_job w WHERE w.group_name = ? AND w.state = 1 AND w.queue = ?
-AND w.kind = ? AND w.group_limit = ? AND (w.nice, w.run_at, w.id) < (?, ?, ?) LIMIT ?) AS waiting)
->= ? THEN 2 ELSE 1 END , ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+group_name, group_limit) VALUES (?, ?, CASE WHEN ? = 1 AND 0 + (SELECT count(*) FROM (SELECT 1 FROM
+goncordia_job r WHERE r.group_name = ? AND r.state = 3 LIMIT ?) AS running) + (SELECT count(*) FROM
+(SELECT 1 FROM goncordia_job w WHERE w.group_name = ? AND w.state = 1 AND w.queue = ? AND w.kind = ?
+AND w.group_limit = ? AND (w.nice, w.run_at, w.id) < (?, ?, ?) LIMIT ?) AS waiting) >= ? THEN 2 ELSE
+? END , ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- insert.alike_in_group
 INSERT INTO goncordia_job (id, args, state, run_at, created_at, kind, queue, nice, content,
 payload_version, max_attempts, timeout, tags, meta, unique_key, held_key, unique_hold, unique_until,
-group_name, group_limit) SELECT k.id, k.value, CASE WHEN ? > ? THEN 0 WHEN k.n + (SELECT count(*)
-FROM (SELECT 1 FROM goncordia_job r WHERE r.group_name = ? AND r.state = 3 LIMIT ?) AS running) +
-(SELECT count(*) FROM (SELECT 1 FROM goncordia_job w WHERE w.group_name = ? AND w.state = 1 AND
-w.queue = ? AND w.kind = ? AND w.group_limit = ? AND (w.nice, w.run_at, w.id) < (?, ?, ?) LIMIT ?)
-AS waiting) >= ? THEN 2 ELSE 1 END , ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM (SELECT
-key AS n, substr(?, 16 * key + 1, 16) AS id, value FROM json_each(?)) AS k;
+group_name, group_limit) SELECT k.id, k.value, CASE WHEN ? = 1 AND k.n + (SELECT count(*) FROM
+(SELECT 1 FROM goncordia_job r WHERE r.group_name = ? AND r.state = 3 LIMIT ?) AS running) + (SELECT
+count(*) FROM (SELECT 1 FROM goncordia_job w WHERE w.group_name = ? AND w.state = 1 AND w.queue = ?
+AND w.kind = ? AND w.group_limit = ? AND (w.nice, w.run_at, w.id) < (?, ?, ?) LIMIT ?) AS waiting)
+>= ? THEN 2 ELSE ? END , ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM (SELECT key AS n,
+substr(?, 16 * key + 1, 16) AS id, value FROM json_each(?)) AS k;
 
 -- insert.known
 SELECT 1 FROM goncordia_job WHERE id = ?;

@@ -141,8 +141,7 @@ def _parked_if_full(job: str, first: str, number: str) -> str:
         number: how many are inserted before this one.
     """
     return f"""
-        CASE WHEN :run_at > :created_at THEN {Stored.LATER}
-        WHEN {number}
+        CASE WHEN :state = {Stored.READY} AND {number}
             + (SELECT count(*) FROM (SELECT 1 FROM {job} r
                 WHERE r.group_name = :group_name AND r.state = {Stored.RUNNING}
                 LIMIT :group_limit) AS running)
@@ -152,5 +151,5 @@ def _parked_if_full(job: str, first: str, number: str) -> str:
                 AND (w.nice, w.run_at, w.id) < (:nice, :run_at, {first})
                 LIMIT :group_limit) AS waiting)
             >= :group_limit THEN {Stored.PARKED}
-        ELSE {Stored.READY} END
+        ELSE :state END
         """
