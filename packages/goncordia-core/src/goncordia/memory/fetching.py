@@ -83,7 +83,8 @@ class Fetching:
             if job.shown:  # else its group was filled by a job of another line
                 if job.new.group in queue.skip_groups:
                     self._put_aside(job)
-                elif pass_over is not None and pass_over(job):
+                # Never one of a group: it would hide the next of its line, which others then pass.
+                elif pass_over is not None and job.new.group is None and pass_over(job):
                     self._waiting.set_aside(job)
                     self._passed.append(job)
                 else:
