@@ -108,6 +108,7 @@ def test_what_is_required_fails(required: str) -> None:
 def test_without_docker_or_the_extra_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     backend = Backend("pg", container=contained)
     monkeypatch.setattr(backends, "docker_runs", lambda: False)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: name)
     with pytest.raises(pytest.skip.Exception, match="Docker does not run"), find(backend):
         pass
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
