@@ -52,6 +52,28 @@ async def test_a_claim_that_lapsed_waits_and_starts_after_a_beat(stand: Stand) -
         assert gate.came == 2
 
 
+async def test_without_marks_a_last_attempt_waits_for_the_lease_too() -> None:
+    stand = Stand(marks=False)
+    gate = stand.gated(max_attempts=1)
+    async with stand.working(lease=30, lanes=1):
+        stand.wire.fail("session_beat", times=1000)
+        await stand.advance(20.5)
+        slow = stand.wire.hold("exchange", after=True, only=lambda args: args[1] is not None)
+        handle = await stand.enqueue()
+        await stand.advance(0)
+        # The answer comes in time, but the lease is over when the job would start.
+        assert slow.reached == 1
+        session = stand.engine(stand.pools[0]).session
+        session.good_until = stand.clock.monotonic() - 1
+        slow.let_go()
+        await stand.advance(1)
+        assert (await stand.state(handle), gate.came) == ("running", 0)
+        stand.wire.heal()
+        await stand.advance(5)
+        assert gate.came == 1
+        gate.open()
+
+
 async def test_a_claim_that_lapsed_and_was_lost_never_starts(stand: Stand) -> None:
     gate = stand.gated()
     await stand.enqueue(Work(1))

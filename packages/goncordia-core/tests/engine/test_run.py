@@ -186,6 +186,19 @@ async def test_a_job_reaches_the_client_and_enqueues(stand: Stand) -> None:
     assert isinstance(msgspec.json.decode(output), str)
 
 
+async def test_observers_are_told_how_long_the_handler_ran(stand: Stand) -> None:
+    @stand.registry.worker(Work)
+    async def work(job: Job[Work]) -> None:
+        await stand.clock.sleep(job.args.n)
+
+    await stand.enqueue(Work(7), delay=50)
+    await stand.enqueue(Work(3), delay=52)
+    async with stand.working():
+        await stand.advance(70)
+    finished = stand.seen(JobFinished)
+    assert [round(event.seconds, 3) for event in finished] == [3, 7]
+
+
 async def test_jobs_due_later_wait(stand: Stand) -> None:
     seen: list[float] = []
 

@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from goncordia import Job, JobState, SyncJob
-from goncordia.engine.events import JobFinished, JobOverdue
+from goncordia.engine.events import JobFinished, JobGivenBack, JobOverdue
 
 from .stand import Other, Stand, Work
 
@@ -145,6 +145,10 @@ async def test_claims_that_wait_for_the_lease_go_back_without_waiting_for_the_ti
     assert stopping.done()
     row = await stand.row(second)
     assert (row.state, row.attempt, gate.came) == (JobState.AVAILABLE, 0, 1)
+    assert [(each.row.id, each.reason) for each in stand.seen(JobGivenBack)] == [
+        (second.id, "shutdown")
+    ]
+    assert [each.row.id for each in stand.seen(JobFinished)] == [first.id]
 
 
 async def test_a_cancelled_stop_leaves_nothing_behind(stand: Stand) -> None:
