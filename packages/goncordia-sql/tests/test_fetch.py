@@ -1,13 +1,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from math import inf
 from typing import Any
 from uuid import UUID
 
 import pytest
 
-from goncordia.driver import After, FetchRequest, FetchResult, Finish, NewJob, QueueFetch
+from goncordia.driver import (
+    After,
+    At,
+    AttemptError,
+    Change,
+    FetchRequest,
+    FetchResult,
+    Finish,
+    FinishTo,
+    Mark,
+    NewJob,
+    QueueFetch,
+)
+from goncordia_sql import Batch, Rows, Statement
 from goncordia_sql.ops import fetch
 from goncordia_sql.states import Stored
 
@@ -68,6 +82,58 @@ def test_a_claimed_row_is_the_stored_one(bare: Any, new_job: New, take: Fetcher)
     rows = take().jobs
     assert rows == bare.run(bare.ops.read.get_many([row.id for row in rows]))
     assert rows == bare.run(bare.ops.read.held(take.session, 1, 10))
+
+
+@pytest.mark.parametrize("to", ["retry", "snooze", "release", "complete", "discard", "cancel"])
+def test_a_claimed_row_is_the_stored_one_whatever_was_before(
+    bare: Any, new_job: New, take: Fetcher, to: FinishTo
+) -> None:
+    """A fetch does not read the columns that no waiting job has anything in."""
+    until = At(bare.clock.now + timedelta(hours=1))
+    jobs = insert(
+        bare,
+        new_job(priority=3, max_attempts=2, tags=("x", "y"), meta={"k": "v"}),
+        new_job(args=b"\xff", content="other", payload_version=2, run_at=After(1)),
+        new_job(unique_key=b"1" * 32, unique_hold="until_deleted"),
+        new_job(unique_key=b"2" * 32, unique_hold=until),
+        new_job(unique_key=b"3" * 32, group="g", group_limit=9, timeout=2.5),
+    )
+    bare.clock.advance(1)
+    claims = [row.claim for row in take().jobs if row.claim is not None]
+    assert {claim.job_id for claim in claims} == set(jobs)
+    bare.run(bare.ops.finish.mark_many([Mark(claim, started=True) for claim in claims]))
+    if to in {"complete", "discard"}:
+        bare.run(bare.ops.change.change_many([Change(job, "cancel") for job in jobs]))
+    error = AttemptError(1, bare.clock.now, "E", "m", "t", "w")
+    ends = [Finish(claim, to, None, error, b"[1]", b"[2]") for claim in claims]
+    bare.run(bare.ops.finish.finish_many(ends))
+    bare.clock.advance(1)
+    bare.run(bare.ops.change.change_many([Change(job, "retry") for job in jobs]))
+    rows = take().jobs
+    assert {row.id for row in rows} == set(jobs)
+    assert rows == bare.run(bare.ops.read.get_many([row.id for row in rows]))
+
+
+def test_no_more_is_read_than_there_is_room_for(
+    bare: Any, new_job: New, take: Fetcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And one, which tells whether there is more."""
+    monkeypatch.setattr(fetch, "_SHORTEST_PAGE", 2)
+    monkeypatch.setattr(fetch, "_LONGEST_PAGE", 10)
+    jobs = insert(bare, *(new_job() for _ in range(50)))
+    read: list[int] = []
+    execute = bare.execute
+
+    def counting(step: Statement | Batch) -> Rows:
+        rows: Rows = execute(step)
+        if " j.args," in step.sql.text:
+            read.append(len(rows.rows))
+        return rows
+
+    monkeypatch.setattr(bare, "execute", counting)
+    result = take(15)
+    assert (ids(result), result.next_due_in) == (jobs[:15], 0.0)
+    assert read == [10, 6]
 
 
 def test_what_became_due_is_made_ready(bare: Any, new_job: New, take: Fetcher) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
+from uuid import UUID
 
 import msgspec
 
@@ -11,7 +12,7 @@ from goncordia.driver import At, AttemptError, Claim, JobRow, JobState, NewJob, 
 from goncordia_sql.dialect import Dialect
 from goncordia_sql.states import Hold, Stored, reported
 
-__all__ = ["INSERTED", "ROW", "RowCodec"]
+__all__ = ["INSERTED", "READY_ROW", "ROW", "RowCodec"]
 
 ROW: Final = (
     "id", "kind", "queue", "nice", "run_at", "args", "content", "payload_version", "max_attempts",
@@ -21,6 +22,16 @@ ROW: Final = (
     "checkpoint", "output",
 )  # fmt: skip
 """The columns that a job is read from, in the order in which :class:`RowCodec` takes them."""
+
+READY_ROW: Final = (
+    "id", "kind", "queue", "nice", "run_at", "args", "content", "payload_version", "max_attempts",
+    "timeout", "tags", "meta", "unique_key", "unique_hold", "unique_until", "group_name",
+    "group_limit", "attempt", "created_at", "errors", "checkpoint",
+)  # fmt: skip
+"""The columns that a fetch reads. The others are empty in a job that waits, or the claim sets them.
+
+A tenth of a microsecond for each column of each job that is worked: it adds up.
+"""
 
 INSERTED: Final = (
     "id", "args", "state", "run_at", "created_at", "kind", "queue", "nice", "content",
@@ -36,6 +47,8 @@ _decode_errors: Final = msgspec.json.Decoder(tuple[AttemptError, ...]).decode
 
 _HOLDS: Final = {"active": Hold.ACTIVE, "until_deleted": Hold.UNTIL_DELETED}
 _RUNNING: Final = Stored.RUNNING
+_ACTIVE: Final = Hold.ACTIVE
+_CLAIMED: Final = JobState.RUNNING
 
 
 class RowCodec:
@@ -95,30 +108,72 @@ class RowCodec:
         """A job's errors from their stored form."""
         return () if raw is None else _decode_errors(raw)
 
-    def job(self, raw: Sequence[Any], now: Any) -> JobRow:
-        """The job of a row, as it is reported at this time."""
-        return self._decoder(raw, now, None)
-
     def jobs(self, rows: Sequence[Sequence[Any]], now: Any) -> list[JobRow]:
         """As :meth:`job`, of many rows."""
-        return [self._decoder(raw, now, None) for raw in rows]
+        return [self.job(raw, now) for raw in rows]
 
     def claimed(
-        self, raw: Sequence[Any], now: Any, claim: Callable[[Any], Claim], worker_id: str
-    ) -> JobRow:
-        """The job of a row that waited when it was read, and was claimed since.
+        self, rows: Sequence[Sequence[Any]], now: Any, session: UUID, fetch_no: int, worker_id: str
+    ) -> list[JobRow]:
+        """The jobs of rows of ``READY_ROW``, which were claimed since they were read.
 
         Args:
-            raw: the row as it was read.
+            rows: as they were read.
             now: the stored time of the claim.
-            claim: makes the claim from the job's id.
-            worker_id: who claimed it.
+            session: who claimed them.
+            fetch_no: by which fetch.
+            worker_id: under which name.
         """
-        return self._decoder(raw, now, (claim, worker_id))
+        id_out, text_out = self._dialect.id_out, self._dialect.text_out
+        decode = self._times.decode
+        claimed_at = decode(now)
+        # Jobs that came together have a time in common.
+        time = at = None
+        jobs: list[JobRow] = []
+        for (
+            raw_id, kind, queue, nice, run_at, args, content, payload_version, max_attempts,
+            timeout, tags, meta, key, hold, until, group, group_limit, attempt, created_at,
+            errors, checkpoint,
+        ) in rows:  # fmt: skip
+            job_id = id_out(raw_id)
+            if created_at != time or at is None:
+                time, at = created_at, decode(created_at)
+            jobs.append(
+                JobRow(
+                    job_id,
+                    kind,
+                    queue,
+                    -nice,
+                    at if run_at == created_at else decode(run_at),
+                    text_out(args),
+                    content,
+                    payload_version,
+                    max_attempts,
+                    timeout,
+                    () if tags is None else _decode_tags(tags),
+                    {} if meta is None else _decode_meta(meta),
+                    key,
+                    "active" if hold == _ACTIVE else self._hold(hold, until),
+                    group,
+                    group_limit,
+                    _CLAIMED,
+                    attempt + 1,
+                    worker_id,
+                    Claim(job_id, session, fetch_no),
+                    False,
+                    False,
+                    at,
+                    claimed_at,
+                    None,
+                    () if errors is None else _decode_errors(errors),
+                    None if checkpoint is None else text_out(checkpoint),
+                    None,
+                )
+            )
+        return jobs
 
-    def _decoder(
-        self, raw: Sequence[Any], now: Any, claiming: tuple[Callable[[Any], Claim], str] | None
-    ) -> JobRow:
+    def job(self, raw: Sequence[Any], now: Any) -> JobRow:
+        """The job of a row of ``ROW``, as it is reported at this time."""
         (
             raw_id, kind, queue, nice, run_at, args, content, payload_version, max_attempts,
             timeout, tags, meta, key, hold, until, group, group_limit, state, attempt, worker_id,
@@ -128,15 +183,8 @@ class RowCodec:
         dialect, decode = self._dialect, self._times.decode
         job_id = dialect.id_out(raw_id)
         claim: Claim | None = None
-        if claiming is not None:
-            make, worker_id = claiming
-            claim = make(job_id)
-            state_now, claimed_at, started = JobState.RUNNING, now, 0
-            attempt += 1
-        else:
-            state_now = reported(state, run_at, failed, now)
-            if state == _RUNNING:
-                claim = Claim(job_id, dialect.id_out(session), fetch_no)
+        if state == _RUNNING:
+            claim = Claim(job_id, dialect.id_out(session), fetch_no)
         created = decode(created_at)
         return JobRow(
             job_id,
@@ -155,7 +203,7 @@ class RowCodec:
             "active" if hold == Hold.ACTIVE else self._hold(hold, until),
             group,
             group_limit,
-            state_now,
+            reported(state, run_at, failed, now),
             attempt,
             worker_id,
             claim,

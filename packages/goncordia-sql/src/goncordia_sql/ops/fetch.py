@@ -11,13 +11,12 @@ from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from math import inf
 from typing import Any, Final
-from uuid import UUID
 
-from goncordia.driver import Claim, FetchRequest, FetchResult, QueueFetch
+from goncordia.driver import FetchRequest, FetchResult, QueueFetch
 from goncordia_sql.dialect import Dialect
-from goncordia_sql.ops.base import ROW_OF_J, Topic
+from goncordia_sql.ops.base import Topic
 from goncordia_sql.ops.groups import Groups
-from goncordia_sql.rows import ROW, RowCodec
+from goncordia_sql.rows import READY_ROW, RowCodec
 from goncordia_sql.statement import Op
 from goncordia_sql.states import Stored
 from goncordia_sql.times import Times
@@ -34,9 +33,10 @@ _SHORTEST_PAGE: Final = 20
 _LONGEST_PAGE: Final = 1000
 
 _ID, _KIND, _GROUP, _LIMIT = (
-    ROW.index(column) for column in ("id", "kind", "group_name", "group_limit")
+    READY_ROW.index(column) for column in ("id", "kind", "group_name", "group_limit")
 )
-_NICE, _RUN_AT = ROW.index("nice"), ROW.index("run_at")
+_NICE, _RUN_AT = READY_ROW.index("nice"), READY_ROW.index("run_at")
+_COLUMNS: Final = ", ".join(f"j.{column}" for column in READY_ROW)
 
 _Row = Sequence[Any]
 
@@ -58,6 +58,7 @@ class _Walk:
 
     Attributes:
         taken: the rows to claim, in order.
+        full: how many they may become in the queue that is being walked.
         parked: the ids of the jobs to park.
         running: how many jobs of a group run, those taken included.
         more_due: the same request, made again, would claim a job.
@@ -69,6 +70,7 @@ class _Walk:
         self.now = now
         self._times = times
         self.taken: list[_Row] = []
+        self.full = 0
         self.parked: list[Any] = []
         self.running: dict[str, int] = {}
         self.more_due = False
@@ -114,7 +116,7 @@ class Fetch(Topic):
             ORDER BY run_at LIMIT 1
             """)
         ready = f"""
-            SELECT {ROW_OF_J} FROM {job} j WHERE j.state = {Stored.READY} AND j.queue = :queue
+            SELECT {_COLUMNS} FROM {job} j WHERE j.state = {Stored.READY} AND j.queue = :queue
             """
         after = "AND (j.nice, j.run_at, j.id) > (:nice, :run_at, :id)"
         order = f"ORDER BY j.nice, j.run_at, j.id LIMIT :most {dialect.lock('j')}"
@@ -166,16 +168,10 @@ class Fetch(Topic):
             )
         due_in = yield from self._next_due_in(walk, queues)
         more = walk.more_due or walk.incomplete
-        return FetchResult(self._claimed(walk, request), more, due_in, paused)
-
-    def _claimed(self, walk: _Walk, request: FetchRequest) -> list[Any]:
-        session, fetch_no = request.session, request.fetch_no
-
-        def claim(job_id: UUID) -> Claim:
-            return Claim(job_id, session, fetch_no)
-
-        claimed = self.codec.claimed
-        return [claimed(row, walk.now, claim, request.worker_id) for row in walk.taken]
+        jobs = self.codec.claimed(
+            walk.taken, now, request.session, request.fetch_no, request.worker_id
+        )
+        return FetchResult(jobs, more, due_in, paused)
 
     def _next_due_in(self, walk: _Walk, queues: Sequence[QueueFetch]) -> Op[float | None]:
         if walk.more_due:
@@ -197,11 +193,11 @@ class Fetch(Topic):
             walk.incomplete = True
             return
         room = min(room, queue.limit)
-        page = min(max(room + 1, _SHORTEST_PAGE), _LONGEST_PAGE)
         kinds, used = queue.kinds, Counter[str]()
         streams, passed_over = [_Stream(None, None)], 0
         before = len(walk.taken)
-        while (row := (yield from self._head(walk, queue, streams, page))) is not None:
+        walk.full = before + room
+        while (row := (yield from self._head(walk, queue, streams))) is not None:
             kind = row[_KIND]
             if row[_RUN_AT] > walk.now:  # the clock was put back since it became due
                 walk.meet_later(row)
@@ -236,19 +232,19 @@ class Fetch(Topic):
         found = yield self._kinds_ready(kinds=self.dialect.texts(wanted), queue=queue)
         return [_Stream(kind, after) for (kind,) in found.rows]
 
-    def _head(
-        self, walk: _Walk, queue: QueueFetch, streams: list[_Stream], page: int
-    ) -> Op[_Row | None]:
+    def _head(self, walk: _Walk, queue: QueueFetch, streams: list[_Stream]) -> Op[_Row | None]:
         """The next job of the streams, in order; None when they are exhausted."""
         first: _Stream | None = None
         for stream in streams:
             if not stream.buffer and not stream.exhausted:
-                yield from self._fill(walk, queue, stream, page)
+                yield from self._fill(walk, queue, stream)
             if stream.buffer and (first is None or _order(stream) < _order(first)):
                 first = stream
         return None if first is None else first.buffer.popleft()
 
-    def _fill(self, walk: _Walk, queue: QueueFetch, stream: _Stream, page: int) -> Op[None]:
+    def _fill(self, walk: _Walk, queue: QueueFetch, stream: _Stream) -> Op[None]:
+        # What there is still room for, and one more that tells whether there is more.
+        page = min(max(walk.full - len(walk.taken) + 1, _SHORTEST_PAGE), _LONGEST_PAGE)
         values: dict[str, Any] = {"queue": queue.name, "most": page}
         if stream.kind is not None:
             values["kind"] = stream.kind
