@@ -1,0 +1,4 @@
+"""Goncordia's PostgreSQL driver, over asyncpg or psycopg 3.
+
+Jobs can be enqueued inside your own transaction, of either library.
+"""
