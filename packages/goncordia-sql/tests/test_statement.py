@@ -27,6 +27,19 @@ def test_a_mark_for_every_value(style: ParamStyle, mark: str) -> None:
     assert list(sql.batch([(1, 2), (3, 4)]).params) == [(1, 2, 1), (3, 4, 3)]
 
 
+def test_what_is_quoted_introduces_no_parameter() -> None:
+    sql = Sql("""SELECT ':a', ':b"' FROM "my ""jobs :c" WHERE d = :d""", ParamStyle.NUMBERED_DOLLAR)
+    assert sql.text == """SELECT ':a', ':b"' FROM "my ""jobs :c" WHERE d = $1"""
+    assert sql.names == ("d",)
+
+
+def test_a_statement_may_be_a_transaction_of_its_own_on_demand() -> None:
+    sql = Sql("SELECT :a", ParamStyle.NUMBERED_DOLLAR)
+    assert not sql(a=1).alone
+    assert sql.alone(a=1) == Statement(sql, [1], alone=True)
+    assert not sql.batch([(1,)]).alone
+
+
 def test_names_stay() -> None:
     sql = Sql("SELECT :a, :b, :a", ParamStyle.NAMED)
     assert sql.text == "SELECT :a, :b, :a"

@@ -8,11 +8,21 @@ is how one library runs a statement. What a database understands is its :class:`
 from goncordia_sql.dialect import Dialect
 from goncordia_sql.migrations import Migration, Migrations
 from goncordia_sql.ops import Operations
-from goncordia_sql.run import AsyncAdapter, SyncAdapter, run_async, run_sync
+from goncordia_sql.run import (
+    AsyncAdapter,
+    AsyncConnection,
+    SyncAdapter,
+    SyncConnection,
+    run_async,
+    run_sync,
+    transact_async,
+    transact_sync,
+)
 from goncordia_sql.statement import Batch, Op, ParamStyle, Rows, Sql, Statement
 
 __all__ = [
     "AsyncAdapter",
+    "AsyncConnection",
     "Batch",
     "Dialect",
     "Migration",
@@ -24,6 +34,9 @@ __all__ = [
     "Sql",
     "Statement",
     "SyncAdapter",
+    "SyncConnection",
     "run_async",
     "run_sync",
+    "transact_async",
+    "transact_sync",
 ]

@@ -71,8 +71,19 @@ class Dialect(ABC):
 
     # ---------------------------------------------------------------- fragments
 
+    def columns(self, table: str, names: Iterable[str], /) -> str:
+        """What a query of whole jobs selects: these columns of a job table of this name."""
+        return ", ".join(f"{table}.{name}" for name in names)
+
     def lock(self, table: str, /) -> str:
-        """What ends a query whose rows of this table are changed next in the same transaction."""
+        """What ends a query whose rows of this table are changed next in the same transaction.
+
+        The query says in which order: always by id, so that nobody waits in a circle.
+        """
+        return ""
+
+    def lock_free(self, table: str, /) -> str:
+        """As ``lock``, and leaves out what others have locked: it waits for nobody."""
         return ""
 
     # ---------------------------------------------------------------- many values at once
@@ -82,8 +93,12 @@ class Dialect(ABC):
         """A table ``(n, id)`` of the ids in a parameter; ``n`` counts from 0."""
 
     @abstractmethod
-    def each_pair(self, ids: str, values: str, /) -> str:
-        """A table ``(n, id, value)`` of ids and whole numbers or texts, from two parameters."""
+    def each_number(self, ids: str, numbers: str, /) -> str:
+        """A table ``(n, id, value)`` of ids and whole numbers, from two parameters."""
+
+    @abstractmethod
+    def each_pair(self, ids: str, texts: str, /) -> str:
+        """A table ``(n, id, value)`` of ids and texts, from two parameters."""
 
     @abstractmethod
     def each_text(self, texts: str, /) -> str:
@@ -99,7 +114,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def numbers(self, values: Sequence[int], /) -> Any:
-        """The second parameter of ``each_pair``, from whole numbers."""
+        """The second parameter of ``each_number``, from whole numbers."""
 
     @abstractmethod
     def texts(self, values: Iterable[str], /) -> Any:
@@ -110,7 +125,10 @@ class Dialect(ABC):
         return column
 
     def picked(self, query: str, /) -> str:
-        """A query of ids as what stands behind ``IN`` when rows of the same table are changed."""
+        """A query of ids as what stands behind ``IN`` when rows of the same table are changed.
+
+        What others have locked may be left out: it is picked another time.
+        """
         return f"({query})"
 
     def unindexed(self, column: str, /) -> str:

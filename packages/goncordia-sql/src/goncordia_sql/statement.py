@@ -15,8 +15,8 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, cast
 
 __all__ = ["Batch", "Op", "ParamStyle", "Rows", "Sql", "Statement"]
 
-# A colon that belongs to a cast (`::text`) or to a time ('12:30') introduces no parameter.
-_PARAMETER: Final = re.compile(r"(?<![:\w]):([a-z][a-z_0-9]*)")
+# A colon that belongs to a cast (`::text`) introduces no parameter, nor does one in quotes.
+_PARAMETER: Final = re.compile(r"""('[^']*'|"[^"]*")|(?<![:\w]):([a-z][a-z_0-9]*)""")
 _GIVES_ROWS: Final = re.compile(r"\s*(SELECT|WITH|VALUES|PRAGMA|SHOW)\b|.*\bRETURNING\b", re.DOTALL)
 
 
@@ -55,11 +55,13 @@ class Statement(NamedTuple):
         sql: the SQL.
         params: the values, in the form that the parameter style asks for.
         conflict_allowed: a unique conflict is an answer (``Rows.conflict``), not an error.
+        alone: it may be a transaction of its own, as long as the operation has begun none.
     """
 
     sql: Sql
     params: Any
     conflict_allowed: bool = False
+    alone: bool = False
 
 
 class Batch(NamedTuple):
@@ -67,6 +69,11 @@ class Batch(NamedTuple):
 
     sql: Sql
     params: Sequence[Any]
+
+    @property
+    def alone(self) -> bool:
+        """Many statements are never a transaction of their own."""
+        return False
 
 
 T = TypeVar("T")
@@ -86,7 +93,7 @@ class Sql:
     __slots__ = ("_arrange", "_positions", "names", "rows", "style", "text")
 
     def __init__(self, template: str, style: ParamStyle) -> None:
-        marks = [match[1] for match in _PARAMETER.finditer(template)]
+        marks = [match[2] for match in _PARAMETER.finditer(template) if match[2]]
         self.style = style
         self.names = tuple(dict.fromkeys(marks))
         """The parameters, in the order in which they first appear."""
@@ -99,7 +106,9 @@ class Sql:
         else:
             # In the format style a literal percent sign is written twice.
             safe = template.replace("%", "%%") if style is ParamStyle.FORMAT else template
-            self.text = _PARAMETER.sub(lambda match: style.value.format(number[match[1]]), safe)
+            self.text = _PARAMETER.sub(
+                lambda match: match[1] or style.value.format(number[match[2]]), safe
+            )
         self._arrange = self._arrangement()
 
     def _arrangement(self) -> Callable[[Sequence[Any]], Any] | None:
@@ -119,10 +128,16 @@ class Sql:
         """As a call; a unique conflict is an answer."""
         return self.bind([values[name] for name in self.names], conflict_allowed=True)
 
-    def bind(self, values: Sequence[Any], *, conflict_allowed: bool = False) -> Statement:
+    def alone(self, **values: Any) -> Statement:
+        """As a call; it may be a transaction of its own."""
+        return self.bind([values[name] for name in self.names], alone=True)
+
+    def bind(
+        self, values: Sequence[Any], *, conflict_allowed: bool = False, alone: bool = False
+    ) -> Statement:
         """A statement with these values, in the order of ``names``."""
         params = values if self._arrange is None else self._arrange(values)
-        return Statement(self, params, conflict_allowed)
+        return Statement(self, params, conflict_allowed, alone)
 
     def batch(self, rows: Sequence[Sequence[Any]]) -> Batch:
         """A batch; the values of each row in the order of ``names``."""

@@ -7,8 +7,8 @@ SELECT CAST(queue AS BLOB), CAST(kind AS BLOB), group_limit FROM goncordia_job W
 AND state = 2 AND (queue, kind, group_limit) > (?, ?, ?) ORDER BY queue, kind, group_limit LIMIT 1;
 
 -- groups.first_parked
-SELECT id FROM goncordia_job WHERE group_name = ? AND state = 2 AND queue = ? AND kind = ? AND
-group_limit = ? ORDER BY nice, run_at, id LIMIT ?;
+SELECT j.id FROM goncordia_job j WHERE j.group_name = ? AND j.state = 2 AND j.queue = ? AND j.kind =
+? AND j.group_limit = ? ORDER BY j.nice, j.run_at, j.id LIMIT ?;
 
 -- groups.set_state
 UPDATE goncordia_job SET state = ? WHERE id IN (SELECT k.id FROM (WITH RECURSIVE c(n) AS ( SELECT 0
@@ -106,7 +106,7 @@ SELECT k.n, j.state, j.run_at, j.failed, j.attempt, j.started, j.cancel_requeste
 j.fetch_no, j.ended_session, j.ended_fetch_no, CAST(j.group_name AS BLOB), CAST(j.errors AS BLOB)
 FROM (WITH RECURSIVE c(n) AS ( SELECT 0 WHERE length(?) > 0 UNION ALL SELECT n + 1 FROM c WHERE n +
 1 < length(?) / 16) SELECT n, substr(?, 16 * n + 1, 16) AS id FROM c) AS k JOIN goncordia_job j ON
-j.id = k.id;
+j.id = k.id ORDER BY j.id;
 
 -- finish.exceptions
 SELECT k.n FROM (SELECT key AS n, substr(?, 16 * key + 1, 16) AS id, value FROM json_each(?)) AS k
@@ -125,13 +125,13 @@ WHEN unique_hold = 0 THEN NULL ELSE held_key END FROM (SELECT key AS n, substr(?
 AS id, value FROM json_each(?)) AS k WHERE goncordia_job.id = k.id;
 
 -- finish.end
-UPDATE goncordia_job SET state = ?, failed = ?, attempt = ?, finished_at = ?, errors = coalesce(?,
-errors), checkpoint = coalesce(?, checkpoint), output = ?, held_key = CASE WHEN unique_hold = 0 THEN
-NULL ELSE held_key END WHERE id = ?;
+UPDATE goncordia_job SET state = ?, failed = ?, attempt = ?, errors = coalesce(?, errors),
+checkpoint = coalesce(?, checkpoint), finished_at = ?, output = ?, held_key = CASE WHEN unique_hold
+= 0 THEN NULL ELSE held_key END WHERE id = ?;
 
 -- finish.return
-UPDATE goncordia_job SET state = ?, failed = ?, attempt = ?, run_at = ?, errors = coalesce(?,
-errors), checkpoint = coalesce(?, checkpoint) WHERE id = ?;
+UPDATE goncordia_job SET state = ?, failed = ?, attempt = ?, errors = coalesce(?, errors),
+checkpoint = coalesce(?, checkpoint), run_at = ? WHERE id = ?;
 
 -- finish.note
 UPDATE goncordia_job SET started = ?, checkpoint = coalesce(?, checkpoint) WHERE id = ?;
@@ -140,7 +140,7 @@ UPDATE goncordia_job SET started = ?, checkpoint = coalesce(?, checkpoint) WHERE
 SELECT k.n, j.id, j.state, j.run_at, j.failed, j.attempt, j.max_attempts, j.unique_key,
 j.unique_hold, CAST(j.group_name AS BLOB) FROM (WITH RECURSIVE c(n) AS ( SELECT 0 WHERE length(?) >
 0 UNION ALL SELECT n + 1 FROM c WHERE n + 1 < length(?) / 16) SELECT n, substr(?, 16 * n + 1, 16) AS
-id FROM c) AS k JOIN goncordia_job j ON j.id = k.id;
+id FROM c) AS k JOIN goncordia_job j ON j.id = k.id ORDER BY j.id;
 
 -- change.cancel
 UPDATE goncordia_job SET state = 6, finished_at = ?, held_key = CASE WHEN unique_hold = 0 THEN NULL
@@ -215,7 +215,7 @@ SELECT s.lease, s.beat_at, s.since, s.is_open FROM goncordia_session s WHERE s.i
 
 -- sessions.open
 INSERT INTO goncordia_session (id, worker_id, lease, is_open, opened_at, beat_at, since) VALUES (?,
-?, ?, 1, ?, ?, ?);
+?, ?, 1, ?, ?, ?) ON CONFLICT (id) DO NOTHING;
 
 -- sessions.beat
 UPDATE goncordia_session SET lease = ?, beat_at = ?, since = ? WHERE id = ?;
@@ -223,11 +223,14 @@ UPDATE goncordia_session SET lease = ?, beat_at = ?, since = ? WHERE id = ?;
 -- sessions.cancels
 SELECT id, fetch_no FROM goncordia_job WHERE state = 3 AND cancel_requested = 1 AND session = ?;
 
--- sessions.end
-UPDATE goncordia_session SET is_open = 0 WHERE id = ?;
-
 -- sessions.forget
 DELETE FROM goncordia_session WHERE id = ?;
+
+-- sessions.end_silent
+UPDATE goncordia_session SET is_open = 0 WHERE id = ? AND beat_at = ?;
+
+-- sessions.forget_silent
+DELETE FROM goncordia_session WHERE id = ? AND beat_at = ?;
 
 -- sessions.all
 SELECT s.id, s.worker_id, s.is_open, s.opened_at, s.beat_at, s.lease, EXISTS (SELECT 1 FROM
@@ -237,6 +240,9 @@ s.opened_at, s.id;
 -- sessions.groups_held
 SELECT group_name, count(*) FROM goncordia_job WHERE state = 3 AND session = ? AND group_name IS NOT
 NULL GROUP BY group_name;
+
+-- sessions.lock_held
+SELECT j.id FROM goncordia_job j WHERE j.state = 3 AND j.session = ? ORDER BY j.id;
 
 -- sessions.cancel_held
 UPDATE goncordia_job SET state = 6, attempt = attempt - 1, failed = 0, finished_at = ?, held_key =
@@ -260,14 +266,11 @@ j.group_name, j.group_limit, j.state, j.attempt, j.worker_id, j.session, j.fetch
 j.cancel_requested, j.failed, j.created_at, j.claimed_at, j.finished_at, j.errors, j.checkpoint,
 j.output FROM goncordia_job j WHERE j.state = 3 AND j.session = ? ORDER BY j.fetch_no, j.id LIMIT ?;
 
--- queues.paused
-SELECT q.paused FROM goncordia_queue q WHERE q.name = ?;
+-- queues.pause
+INSERT INTO goncordia_queue (name, paused) VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET paused = 1;
 
--- queues.add
-INSERT INTO goncordia_queue (name, paused) VALUES (?, ?);
-
--- queues.set
-UPDATE goncordia_queue SET paused = ? WHERE name = ?;
+-- queues.resume
+UPDATE goncordia_queue SET paused = 0 WHERE name = ?;
 
 -- queues.all
 SELECT name, paused FROM goncordia_queue;

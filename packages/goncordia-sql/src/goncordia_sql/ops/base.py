@@ -6,13 +6,10 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from goncordia_sql.dialect import Dialect
-from goncordia_sql.rows import ROW, RowCodec
+from goncordia_sql.rows import RowCodec
 from goncordia_sql.statement import Sql
 
-__all__ = ["LONGEST_SET", "ROW_OF_J", "Topic", "as_text", "fits_set"]
-
-ROW_OF_J: Final = ", ".join(f"j.{column}" for column in ROW)
-"""The columns of a row, of a job table that the statement calls ``j``."""
+__all__ = ["LONGEST_SET", "Topic", "as_text", "fits_set"]
 
 LONGEST_SET: Final = 8 << 20
 """Bytes of payloads in one statement that takes many, at most."""

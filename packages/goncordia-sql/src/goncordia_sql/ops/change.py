@@ -50,7 +50,8 @@ class Changing(Topic):
         self._jobs = dialect.sql(f"""
             SELECT k.n, j.id, j.state, j.run_at, j.failed, j.attempt, j.max_attempts, j.unique_key,
                 j.unique_hold, {dialect.bytes_of("j.group_name")}
-            FROM {dialect.each_id(":ids")} AS k JOIN {job} j ON j.id = k.id {dialect.lock("j")}
+            FROM {dialect.each_id(":ids")} AS k JOIN {job} j ON j.id = k.id
+            ORDER BY j.id {dialect.lock("j")}
             """)
         self._cancel = dialect.sql(f"""
             UPDATE {job} SET state = {Stored.CANCELLED}, finished_at = :now,

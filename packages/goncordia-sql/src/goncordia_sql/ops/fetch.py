@@ -36,7 +36,6 @@ _ID, _KIND, _GROUP, _LIMIT = (
     READY_ROW.index(column) for column in ("id", "kind", "group_name", "group_limit")
 )
 _NICE, _RUN_AT = READY_ROW.index("nice"), READY_ROW.index("run_at")
-_COLUMNS: Final = ", ".join(f"j.{column}" for column in READY_ROW)
 
 _Row = Sequence[Any]
 
@@ -60,7 +59,9 @@ class _Walk:
         taken: the rows to claim, in order.
         full: how many they may become in the queue that is being walked.
         parked: the ids of the jobs to park.
-        running: how many jobs of a group run, those taken included.
+        groups: the groups that were met.
+        running: those of which it may claim: how many jobs run, those taken included.
+        parkable: those of which it may park.
         more_due: the same request, made again, would claim a job.
         incomplete: it stopped before it had seen all.
         first_later: seconds until the first job is due that was met too early.
@@ -72,7 +73,9 @@ class _Walk:
         self.taken: list[_Row] = []
         self.full = 0
         self.parked: list[Any] = []
+        self.groups: set[str] = set()
         self.running: dict[str, int] = {}
+        self.parkable: set[str] = set()
         self.more_due = False
         self.incomplete = False
         self.first_later = inf
@@ -116,10 +119,11 @@ class Fetch(Topic):
             ORDER BY run_at LIMIT 1
             """)
         ready = f"""
-            SELECT {_COLUMNS} FROM {job} j WHERE j.state = {Stored.READY} AND j.queue = :queue
+            SELECT {dialect.columns("j", READY_ROW)} FROM {job} j
+            WHERE j.state = {Stored.READY} AND j.queue = :queue
             """
         after = "AND (j.nice, j.run_at, j.id) > (:nice, :run_at, :id)"
-        order = f"ORDER BY j.nice, j.run_at, j.id LIMIT :most {dialect.lock('j')}"
+        order = f"ORDER BY j.nice, j.run_at, j.id LIMIT :most {dialect.lock_free('j')}"
         self._ready = dialect.sql(f"{ready} {order}")
         self._ready_after = dialect.sql(f"{ready} {after} {order}")
         self._ready_kind = dialect.sql(f"{ready} AND j.kind = :kind {order}")
@@ -204,8 +208,14 @@ class Fetch(Topic):
                 continue
             if row[_GROUP] in queue.skip_groups:
                 continue
+            if row[_GROUP] is not None and row[_GROUP] not in walk.running:
+                # Another fetch is at this group, for a moment.
+                walk.more_due = True
+                continue
             if kinds is None or kinds.get(kind, 0) > used[kind]:
                 if walk.is_blocked(row):
+                    if row[_GROUP] not in walk.parkable:
+                        continue
                     if len(walk.parked) == _PARKED_AT_ONCE:
                         walk.incomplete = True
                         return
@@ -259,9 +269,12 @@ class Fetch(Topic):
             stream.buffer.extend(rows)
             last = rows[-1]
             stream.after = (last[_NICE], last[_RUN_AT], last[_ID])
-            new = {row[_GROUP] for row in rows if row[_GROUP] is not None} - walk.running.keys()
+            new = {row[_GROUP] for row in rows if row[_GROUP] is not None} - walk.groups
             if new:
-                walk.running.update((yield from self._groups.running(new)))
+                walk.groups |= new
+                claimable = yield from self._groups.claimable(new)
+                walk.running.update(claimable.running)
+                walk.parkable.update(claimable.parkable)
 
 
 def _order(stream: _Stream) -> tuple[Any, Any, Any]:

@@ -20,10 +20,11 @@ from goncordia_sql.rows import RowCodec
 from goncordia_sql.statement import Op
 from goncordia_sql.states import ENDS, REPORTED, Hold, Stored, reported
 
-__all__ = ["Finishing"]
+__all__ = ["COMPLETED", "Finishing", "plain_completions"]
 
 _DONE: Final = {state: Outcome("DONE", state) for state in JobState}
-_COMPLETED: Final = _DONE[JobState.COMPLETED]
+COMPLETED: Final = _DONE[JobState.COMPLETED]
+"""What becomes of a claim that ends in the plainest way."""
 _GONE: Final = Outcome("GONE")
 _FEW: Final = 2
 """Fewer plain ones go the way of all others, which is as short for them."""
@@ -69,14 +70,14 @@ class Finishing(Topic):
         super().__init__(dialect, codec)
         self._groups = groups
         job, each_id = dialect.job, dialect.each_id(":ids")
-        each_claim = dialect.each_pair(":ids", ":fetch_nos")
+        each_claim = dialect.each_number(":ids", ":fetch_nos")
         # The columns in the order of _Held. Texts are read as bytes: the statement also runs on
         # connections of the user's, whose settings for texts are theirs.
         self._held = dialect.sql(f"""
             SELECT k.n, j.state, j.run_at, j.failed, j.attempt, j.started, j.cancel_requested,
                 j.session, j.fetch_no, j.ended_session, j.ended_fetch_no,
                 {dialect.bytes_of("j.group_name")}, {dialect.bytes_of("j.errors")}
-            FROM {each_id} AS k JOIN {job} j ON j.id = k.id {dialect.lock("j")}
+            FROM {each_id} AS k JOIN {job} j ON j.id = k.id ORDER BY j.id {dialect.lock("j")}
             """)
         self._exceptions = dialect.sql(f"""
             SELECT k.n FROM {each_claim} AS k LEFT JOIN {job} j ON j.id = k.id
@@ -94,18 +95,19 @@ class Finishing(Topic):
                 output = k.value, {free_key}
             FROM {dialect.each_pair(":ids", ":outputs")} AS k WHERE {job}.id = k.id
             """)
+        # These three go in batches, the values in the order of the parameters.
         self._end = dialect.sql(f"""
             UPDATE {job} SET state = :state, failed = :failed, attempt = :attempt,
-                finished_at = :now, errors = coalesce(:errors, errors),
-                checkpoint = coalesce(:checkpoint, checkpoint), output = :output, {free_key}
+                errors = coalesce(:errors, errors), checkpoint = coalesce(:checkpoint, checkpoint),
+                finished_at = :now, output = :output, {free_key}
             WHERE id = :id
             """)
         self._return = dialect.sql(f"""
-            UPDATE {job} SET state = :state, failed = :failed, attempt = :attempt, run_at = :run_at,
-                errors = coalesce(:errors, errors), checkpoint = coalesce(:checkpoint, checkpoint)
+            UPDATE {job} SET state = :state, failed = :failed, attempt = :attempt,
+                errors = coalesce(:errors, errors), checkpoint = coalesce(:checkpoint, checkpoint),
+                run_at = :run_at
             WHERE id = :id
             """)
-        # Its values in the order of its parameters: they go in a batch.
         self._note = dialect.sql(f"""
             UPDATE {job} SET started = :started, checkpoint = coalesce(:checkpoint, checkpoint)
             WHERE id = :id
@@ -119,8 +121,8 @@ class Finishing(Topic):
             return []
         now = yield from self.dialect.now()
         outcomes: list[Outcome | None] = [None] * len(finishes)
-        plain = _plain(finishes)
-        if plain:
+        plain = plain_completions(finishes)
+        if len(plain) >= _FEW:
             yield from self._finish_plain(finishes, plain, outcomes, now)
         left = [n for n, outcome in enumerate(outcomes) if outcome is None]
         if left:
@@ -155,14 +157,19 @@ class Finishing(Topic):
                 outputs=dialect.texts([(finish.output or b"").decode() for finish in telling]),
             )
         for n in plain:
-            outcomes[n] = _COMPLETED
+            outcomes[n] = COMPLETED
 
     def _finish_others(
         self, finishes: Sequence[Finish], left: list[int], outcomes: list[Outcome | None], now: Any
     ) -> Op[None]:
-        """One by one, each as the ones before it left the job."""
+        """One by one, each as the ones before it left the job; then all is written."""
         jobs = yield from self._read([finishes[n].claim.job_id for n in left])
+        groups = {held.group for held in jobs.values() if held.group is not None}
+        if groups:
+            yield from self._groups.enter(groups)
         freed: Counter[str] = Counter()
+        ended: list[tuple[Any, ...]] = []
+        returned: list[tuple[Any, ...]] = []
         for n in left:
             finish = finishes[n]
             held = jobs.get(finish.claim.job_id)
@@ -171,10 +178,14 @@ class Finishing(Topic):
                 continue
             outcome = self._refusal(finish, held, now)
             if outcome is None:
-                outcome = yield from self._finish(finish, held, now)
+                outcome = self._finish(finish, held, now, ended, returned)
                 if held.group is not None:
                     freed[held.group] += 1
             outcomes[n] = outcome
+        if ended:
+            yield self._end.batch(ended)
+        if returned:
+            yield self._return.batch(returned)
         if freed:
             yield from self._groups.unpark(freed)
 
@@ -192,21 +203,25 @@ class Finishing(Topic):
             return Outcome("STALE", JobState.RUNNING)
         return None
 
-    def _finish(self, finish: Finish, held: _Held, now: Any) -> Op[Outcome]:
+    def _finish(
+        self,
+        finish: Finish,
+        held: _Held,
+        now: Any,
+        ended: list[tuple[Any, ...]],
+        returned: list[tuple[Any, ...]],
+    ) -> Outcome:
+        """Decide, and add to what is written."""
         text_in = self.dialect.text_in
+        job_id = self.dialect.id_in(finish.claim.job_id)
         held.failed = int(finish.to in {"retry", "discard"})
         if finish.to in {"release", "snooze"}:
             held.attempt -= 1
-        written: dict[str, Any] = {
-            "id": self.dialect.id_in(finish.claim.job_id),
-            "failed": held.failed,
-            "attempt": held.attempt,
-            "errors": None,
-            "checkpoint": None if finish.checkpoint is None else text_in(finish.checkpoint),
-        }
+        errors = None
         if finish.error is not None:
-            errors = (*self.codec.errors_out(held.errors), finish.error)[-MAX_ERRORS:]
-            written["errors"] = held.errors = self.codec.errors_in(errors)
+            all_errors = (*self.codec.errors_out(held.errors), finish.error)[-MAX_ERRORS:]
+            errors = held.errors = self.codec.errors_in(all_errors)
+        checkpoint = None if finish.checkpoint is None else text_in(finish.checkpoint)
         end = ENDS.get(finish.to)
         if end is None and held.cancel_requested:
             end = Stored.CANCELLED
@@ -214,12 +229,16 @@ class Finishing(Topic):
             completed = finish.to == "complete" and finish.output is not None
             output = text_in(finish.output) if completed and finish.output is not None else None
             held.state = end.value
-            yield self._end(state=held.state, now=now, output=output, **written)
+            ended.append(
+                (held.state, held.failed, held.attempt, errors, checkpoint, now, output, job_id)
+            )
             return _DONE[REPORTED[end]]
         if finish.to != "release" or finish.when is not None:
             held.run_at = self.times.resolve(finish.when, now)
         held.state = (Stored.READY if held.run_at <= now else Stored.LATER).value
-        yield self._return(state=held.state, run_at=held.run_at, **written)
+        returned.append(
+            (held.state, held.failed, held.attempt, errors, checkpoint, held.run_at, job_id)
+        )
         return _DONE[held.reported(now)]
 
     # ---------------------------------------------------------------- mark
@@ -251,7 +270,7 @@ class Finishing(Topic):
         return outcomes
 
 
-def _plain(finishes: Sequence[Finish]) -> list[int]:
+def plain_completions(finishes: Sequence[Finish]) -> list[int]:
     """The numbers of those that only complete, all of one session; none if a job comes twice."""
     session: UUID | None = None
     plain: list[int] = []
@@ -269,4 +288,4 @@ def _plain(finishes: Sequence[Finish]) -> list[int]:
             continue
         plain.append(n)
     twice = len({finish.claim.job_id for finish in finishes}) < len(finishes)
-    return [] if twice or len(plain) < _FEW else plain
+    return [] if twice else plain

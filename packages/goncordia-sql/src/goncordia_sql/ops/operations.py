@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from goncordia.driver import FetchRequest, FetchResult, Finish, Outcome
+from goncordia.driver import FetchRequest, FetchResult, Finish, Outcome, PruneRequest
 from goncordia_sql.dialect import Dialect
 from goncordia_sql.ops.base import Topic
 from goncordia_sql.ops.change import Changing
 from goncordia_sql.ops.fetch import Fetch
 from goncordia_sql.ops.finish import Finishing
 from goncordia_sql.ops.groups import Groups
-from goncordia_sql.ops.insert import Insert
+from goncordia_sql.ops.insert import Insert, Inserting
 from goncordia_sql.ops.listing import Listing
 from goncordia_sql.ops.queues import Queues
 from goncordia_sql.ops.read import Read
@@ -25,7 +25,7 @@ __all__ = ["Operations"]
 
 
 class Operations:
-    """The topics, each once. A dialect whose shape of one differs puts its own class here.
+    """The topics, each once. A dialect whose shape of one differs makes its own.
 
     Each operation expects a transaction of its own, or one of the caller's.
     """
@@ -33,17 +33,40 @@ class Operations:
     def __init__(self, dialect: Dialect) -> None:
         codec = RowCodec(dialect)
         self.dialect = dialect
-        self.groups = Groups(dialect, codec)
-        self.insert = Insert(dialect, codec)
-        self.fetch = Fetch(dialect, codec, self.groups)
-        self.finish = Finishing(dialect, codec, self.groups)
+        self.groups = self._make_groups(codec)
+        self.insert = self._make_insert(codec)
+        self.fetch = self._make_fetch(codec)
+        self.finish = self._make_finish(codec)
         self.change = Changing(dialect, codec, self.groups)
         self.read = Read(dialect, codec)
         self.listing = Listing(dialect, codec)
-        self.records = Records(dialect, codec)
+        self.records = self._make_records(codec)
         self.sessions = Sessions(dialect, codec, self.groups)
         self.queues = Queues(dialect, codec)
         self.watch = Watch(dialect, codec)
+
+    def _make_groups(self, codec: RowCodec) -> Groups:
+        return Groups(self.dialect, codec)
+
+    def _make_insert(self, codec: RowCodec) -> Inserting:
+        return Insert(self.dialect, codec)
+
+    def _make_fetch(self, codec: RowCodec) -> Fetch:
+        return Fetch(self.dialect, codec, self.groups)
+
+    def _make_finish(self, codec: RowCodec) -> Finishing:
+        return Finishing(self.dialect, codec, self.groups)
+
+    def _make_records(self, codec: RowCodec) -> Records:
+        return Records(self.dialect, codec)
+
+    def claim(self, request: FetchRequest) -> Op[FetchResult]:
+        """See :meth:`BaseExecutor.fetch`."""
+        return self.fetch.fetch(request)
+
+    def prune(self, request: PruneRequest) -> Op[int]:
+        """See :meth:`BaseExecutor.prune`."""
+        return self.queues.prune(request)
 
     def exchange(
         self, finishes: Sequence[Finish], request: FetchRequest | None

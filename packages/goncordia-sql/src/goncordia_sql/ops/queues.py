@@ -31,11 +31,11 @@ class Queues(Topic):
     def __init__(self, dialect: Dialect, codec: RowCodec) -> None:
         super().__init__(dialect, codec)
         job, queue = dialect.job, dialect.queue
-        self._paused = dialect.sql(f"""
-            SELECT q.paused FROM {queue} q WHERE q.name = :name {dialect.lock("q")}
+        self._pause = dialect.sql(f"""
+            INSERT INTO {queue} (name, paused) VALUES (:name, 1)
+            ON CONFLICT (name) DO UPDATE SET paused = 1
             """)
-        self._add = dialect.sql(f"INSERT INTO {queue} (name, paused) VALUES (:name, :paused)")
-        self._set = dialect.sql(f"UPDATE {queue} SET paused = :paused WHERE name = :name")
+        self._resume = dialect.sql(f"UPDATE {queue} SET paused = 0 WHERE name = :name")
         self._all = dialect.sql(f"SELECT name, paused FROM {queue}")
         # A part for each stored state, since each has an index of its own that tells all of this.
         self._stats = dialect.sql(
@@ -74,19 +74,11 @@ class Queues(Topic):
 
     def queue_pause(self, name: str) -> Op[None]:
         """See :meth:`BaseExecutor.queue_pause`."""
-        yield from self._set_paused(name, 1)
+        yield self._pause.alone(name=name)
 
     def queue_resume(self, name: str) -> Op[None]:
         """See :meth:`BaseExecutor.queue_resume`."""
-        yield from self._set_paused(name, 0)
-
-    def _set_paused(self, name: str, paused: int) -> Op[None]:
-        found = (yield self._paused(name=name)).rows
-        if found:
-            if found[0][0] != paused:
-                yield self._set(name=name, paused=paused)
-        elif paused:
-            yield self._add(name=name, paused=paused)
+        yield self._resume.alone(name=name)
 
     def queue_list(self) -> Op[list[QueueState]]:
         """See :meth:`BaseExecutor.queue_list`."""

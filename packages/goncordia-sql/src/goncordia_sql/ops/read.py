@@ -8,8 +8,8 @@ from uuid import UUID
 
 from goncordia.driver import JobRow
 from goncordia_sql.dialect import Dialect
-from goncordia_sql.ops.base import ROW_OF_J, Topic
-from goncordia_sql.rows import RowCodec
+from goncordia_sql.ops.base import Topic
+from goncordia_sql.rows import ROW, RowCodec
 from goncordia_sql.statement import Op
 from goncordia_sql.states import Stored
 
@@ -21,12 +21,13 @@ class Read(Topic):
 
     def __init__(self, dialect: Dialect, codec: RowCodec) -> None:
         super().__init__(dialect, codec)
+        row = dialect.columns("j", ROW)
         self._get = dialect.sql(f"""
-            SELECT k.n, {ROW_OF_J} FROM {dialect.each_id(":ids")} AS k
+            SELECT k.n, {row} FROM {dialect.each_id(":ids")} AS k
             JOIN {dialect.job} j ON j.id = k.id
             """)
         held = f"""
-            SELECT {ROW_OF_J} FROM {dialect.job} j
+            SELECT {row} FROM {dialect.job} j
             WHERE j.state = {Stored.RUNNING} AND j.session = :session
             """
         self._held = dialect.sql(f"{held} ORDER BY j.fetch_no, j.id LIMIT :most")

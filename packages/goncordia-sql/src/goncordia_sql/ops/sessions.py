@@ -8,9 +8,9 @@ from uuid import UUID
 
 from goncordia.driver import Beat, Claim, JobRow, SessionInfo
 from goncordia_sql.dialect import Dialect
-from goncordia_sql.ops.base import ROW_OF_J, Topic
+from goncordia_sql.ops.base import Topic
 from goncordia_sql.ops.groups import Groups
-from goncordia_sql.rows import RowCodec
+from goncordia_sql.rows import ROW, RowCodec
 from goncordia_sql.statement import Op
 from goncordia_sql.states import Hold, Stored
 
@@ -30,7 +30,7 @@ class Sessions(Topic):
             """)
         self._open = dialect.sql(f"""
             INSERT INTO {session} (id, worker_id, lease, is_open, opened_at, beat_at, since)
-            VALUES (:id, :worker_id, :lease, 1, :now, :now, :now)
+            VALUES (:id, :worker_id, :lease, 1, :now, :now, :now) ON CONFLICT (id) DO NOTHING
             """)
         self._beat = dialect.sql(f"""
             UPDATE {session} SET lease = :lease, beat_at = :now, since = :since WHERE id = :id
@@ -39,8 +39,14 @@ class Sessions(Topic):
             SELECT id, fetch_no FROM {job}
             WHERE state = {Stored.RUNNING} AND cancel_requested = 1 AND session = :session
             """)
-        self._end = dialect.sql(f"UPDATE {session} SET is_open = 0 WHERE id = :id")
         self._forget = dialect.sql(f"DELETE FROM {session} WHERE id = :id")
+        # Of sessions that were silent when they were looked at: unless they have beat since.
+        self._end_silent = dialect.sql(f"""
+            UPDATE {session} SET is_open = 0 WHERE id = :id AND beat_at = :beat_at
+            """)
+        self._forget_silent = dialect.sql(f"""
+            DELETE FROM {session} WHERE id = :id AND beat_at = :beat_at
+            """)
         self._all = dialect.sql(f"""
             SELECT s.id, s.worker_id, s.is_open, s.opened_at, s.beat_at, s.lease,
                    EXISTS (SELECT 1 FROM {job} j
@@ -51,6 +57,10 @@ class Sessions(Topic):
             SELECT group_name, count(*) FROM {job}
             WHERE state = {Stored.RUNNING} AND session = :session AND group_name IS NOT NULL
             GROUP BY group_name
+            """)
+        self._lock_held = dialect.sql(f"""
+            SELECT j.id FROM {job} j WHERE j.state = {Stored.RUNNING} AND j.session = :session
+            ORDER BY j.id {dialect.lock("j")}
             """)
         self._cancel_held = dialect.sql(f"""
             UPDATE {job} SET state = {Stored.CANCELLED}, attempt = attempt - 1, failed = 0,
@@ -71,7 +81,7 @@ class Sessions(Topic):
             SELECT session FROM {job} WHERE state = {Stored.RUNNING} ORDER BY session LIMIT 1
             """)
         self._held = dialect.sql(f"""
-            SELECT {ROW_OF_J} FROM {job} j
+            SELECT {dialect.columns("j", ROW)} FROM {job} j
             WHERE j.state = {Stored.RUNNING} AND j.session = :session
             ORDER BY j.fetch_no, j.id LIMIT :most
             """)
@@ -107,7 +117,10 @@ class Sessions(Topic):
         if not found or not found[0][3]:
             return
         now = yield from self.dialect.now()
+        yield self._lock_held(session=raw_id)
         freed = {row[0]: row[1] for row in (yield self._groups_held(session=raw_id)).rows}
+        if freed:
+            yield from self._groups.enter(freed)
         yield self._cancel_held(session=raw_id, now=now)
         yield self._release_held(session=raw_id, now=now)
         yield self._forget(id=raw_id)
@@ -145,10 +158,12 @@ class Sessions(Topic):
         for raw_id, _, is_open, _, beat_at, lease, holds in (yield self._all()).rows:
             if is_open and self.times.seconds(now, beat_at) <= lease:
                 open_now.add(raw_id)
-            elif not holds:
-                yield self._forget(id=raw_id)
-            elif is_open:
-                yield self._end(id=raw_id)
+            else:
+                silent = self._end_silent if holds else self._forget_silent
+                if (is_open or not holds) and not (
+                    yield silent(id=raw_id, beat_at=beat_at)
+                ).changed:
+                    open_now.add(raw_id)
         return (yield from self._orphans(open_now, limit, now))
 
     def _may_expire(self, asker: Sequence[Any], now: Any) -> bool:

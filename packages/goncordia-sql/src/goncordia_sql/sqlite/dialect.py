@@ -73,10 +73,14 @@ class SqliteDialect(Dialect):
             UNION ALL SELECT n + 1 FROM c WHERE n + 1 < length({ids}) / {_ID})
             SELECT n, substr({ids}, {_ID} * n + 1, {_ID}) AS id FROM c)"""
 
-    def each_pair(self, ids: str, values: str, /) -> str:
+    def each_number(self, ids: str, numbers: str, /) -> str:
+        """See :meth:`Dialect.each_number`."""
+        return self.each_pair(ids, numbers)
+
+    def each_pair(self, ids: str, texts: str, /) -> str:
         """See :meth:`Dialect.each_pair`."""
         return f"""(SELECT key AS n, substr({ids}, {_ID} * key + 1, {_ID}) AS id, value
-            FROM json_each({values}))"""
+            FROM json_each({texts}))"""
 
     def each_text(self, texts: str, /) -> str:
         """See :meth:`Dialect.each_text`."""
