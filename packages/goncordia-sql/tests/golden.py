@@ -11,7 +11,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from goncordia.driver import JobState, ListFilter
-from goncordia_sql import Migrations, Operations
+from goncordia_sql import Migrations, Operations, ParamStyle
+from goncordia_sql.postgres import PostgresDialect, PostgresOperations, migrations
 from goncordia_sql.sqlite import LEDGER, MIGRATIONS, SqliteDialect
 
 FOLDER = Path(__file__).parent / "golden"
@@ -36,8 +37,15 @@ FILTERS = {
 
 def sqlite_statements() -> str:
     """Every statement, by topic and name, and those of some filters."""
-    operations = Operations(SqliteDialect(lambda: 0))
+    return _statements(Operations(SqliteDialect(lambda: 0)))
 
+
+def postgres_statements() -> str:
+    """The same for PostgreSQL, as asyncpg takes them."""
+    return _statements(PostgresOperations(PostgresDialect(ParamStyle.NUMBERED_DOLLAR)))
+
+
+def _statements(operations: Operations) -> str:
     def parts() -> Iterator[str]:
         for name, sql in operations.statements():
             yield f"-- {name}\n{_lines(sql.text)};\n"
@@ -62,7 +70,17 @@ def sqlite_schema() -> str:
     return Migrations(dialect, MIGRATIONS, LEDGER).script()
 
 
-GOLDEN = {"sqlite-statements.sql": sqlite_statements, "sqlite-schema.sql": sqlite_schema}
+def postgres_schema() -> str:
+    """The same for PostgreSQL."""
+    return migrations(PostgresDialect(ParamStyle.NUMBERED_DOLLAR)).script()
+
+
+GOLDEN = {
+    "postgres-statements.sql": postgres_statements,
+    "postgres-schema.sql": postgres_schema,
+    "sqlite-statements.sql": sqlite_statements,
+    "sqlite-schema.sql": sqlite_schema,
+}
 
 
 def main() -> None:

@@ -1,0 +1,121 @@
+"""Completing jobs in one statement: those that are held as they should be, and in no group.
+
+The rows are looked up one by one and locked in the order of their ids, whatever the planner thinks
+of the size of the table: what goes into a join has a LIMIT by parameter, which it takes for few
+rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+from goncordia.driver import Finish, Outcome
+from goncordia_sql.ops.finish import COMPLETED, Finishing, plain_completions
+from goncordia_sql.ops.groups import Groups
+from goncordia_sql.postgres.dialect import PostgresDialect
+from goncordia_sql.rows import RowCodec
+from goncordia_sql.statement import Op
+from goncordia_sql.states import Hold, Stored
+
+__all__ = ["NOTHING", "Completed", "PostgresFinishing", "completing"]
+
+
+def completing(dialect: PostgresDialect) -> str:
+    """The beginning of a statement: ``done`` has the ids of the jobs that it completes.
+
+    Its parameters are the :meth:`Completed.values`.
+    """
+    return f"""
+        given AS MATERIALIZED (
+            SELECT u.id, u.fetch_no, u.output
+            FROM unnest(:done_ids::uuid[], :fetch_nos::bigint[], :outputs::text[])
+                AS u(id, fetch_no, output) LIMIT :done_most::bigint
+        ), held AS MATERIALIZED (
+            SELECT h.id, g.output FROM given g CROSS JOIN LATERAL (
+                SELECT i.id FROM {dialect.job} i WHERE i.id = g.id AND i.state = {Stored.RUNNING}
+                AND i.session = :owner::uuid AND i.fetch_no = g.fetch_no
+                AND i.group_name IS NULL FOR UPDATE) AS h LIMIT :done_most::bigint
+        ), done AS (
+            UPDATE {dialect.job} j SET state = {Stored.COMPLETED}, finished_at = {{now}},
+                failed = 0, output = h.output, held_key =
+                    CASE WHEN j.unique_hold = {Hold.ACTIVE} THEN NULL ELSE j.held_key END
+            FROM held h WHERE j.id = h.id RETURNING j.id
+        )"""
+
+
+class Completed(NamedTuple):
+    """Claims to complete, all of one session and of different jobs.
+
+    Attributes:
+        session: theirs.
+        ids: the jobs, in the order of their ids.
+        fetch_nos: the numbers of the fetches.
+        outputs: JSON or None.
+    """
+
+    session: UUID | None
+    ids: list[UUID]
+    fetch_nos: list[int]
+    outputs: list[str | None]
+
+    @classmethod
+    def of(cls, finishes: Iterable[Finish]) -> Completed:
+        """Those that are all plain."""
+        ordered = sorted(finishes, key=lambda finish: finish.claim.job_id.int)
+        if not ordered:
+            return NOTHING
+        return cls(
+            ordered[0].claim.session,
+            [finish.claim.job_id for finish in ordered],
+            [finish.claim.fetch_no for finish in ordered],
+            [None if finish.output is None else finish.output.decode() for finish in ordered],
+        )
+
+    def values(self) -> dict[str, Any]:
+        """The parameters of :func:`completing`."""
+        return {
+            "done_ids": self.ids,
+            "fetch_nos": self.fetch_nos,
+            "outputs": self.outputs,
+            "done_most": len(self.ids),
+            "owner": self.session,
+        }
+
+    def done(self, ids: Sequence[Any] | None) -> set[UUID]:
+        """Which of them are completed: these, or if there are none given, all."""
+        return set(self.ids if ids is None else ids)
+
+
+NOTHING: Final = Completed(None, [], [], [])
+
+
+class PostgresFinishing(Finishing):
+    """``finish_many`` and ``mark_many``: what is plain goes in one statement."""
+
+    def __init__(self, dialect: PostgresDialect, codec: RowCodec, groups: Groups) -> None:
+        super().__init__(dialect, codec, groups)
+        self._time = dialect.time
+        self._complete_held = dialect.statement(f"WITH {completing(dialect)} SELECT id FROM done")
+
+    def finish_many(self, finishes: Sequence[Finish]) -> Op[list[Outcome]]:
+        """See :meth:`BaseExecutor.finish_many`."""
+        outcomes: list[Outcome | None] = [None] * len(finishes)
+        plain = plain_completions(finishes)
+        if plain:
+            completed = Completed.of(finishes[n] for n in plain)
+            values = {**completed.values(), "now": self._time()}
+            if len(plain) == len(finishes):
+                answer = yield self._complete_held.alone(**values)
+            else:
+                answer = yield self._complete_held(**values)
+            done = {row[0] for row in answer.rows}
+            for n in plain:
+                if finishes[n].claim.job_id in done:
+                    outcomes[n] = COMPLETED
+        left = [n for n, outcome in enumerate(outcomes) if outcome is None]
+        if left:
+            now = yield from self.dialect.now()
+            yield from self._finish_others(finishes, left, outcomes, now)
+        return [outcome for outcome in outcomes if outcome is not None]

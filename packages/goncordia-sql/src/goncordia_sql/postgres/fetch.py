@@ -1,0 +1,268 @@
+"""Ending and claiming in one statement, which is one round trip and one commit.
+
+It does what nearly every exchange asks for: complete jobs of no group, and claim, in order, from a
+queue whose ready jobs are all of wanted kinds and of no group. It claims nothing as soon as it
+meets another job, or one for later that has become due: it tells, and the operation goes on in the
+longer way, statement by statement.
+
+How it is written down keeps its plan what it should be, whatever the statistics say, for it is
+planned once and then used while the table grows from nothing to millions: what goes into a join has
+a LIMIT by parameter, which the planner takes for few rows, so that it looks rows up by index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf
+from operator import itemgetter
+from typing import Any, Final
+from uuid import UUID
+
+import msgspec
+
+from goncordia.driver import FetchRequest, FetchResult, JobRow, QueueFetch
+from goncordia_sql.ops.fetch import Fetch
+from goncordia_sql.ops.groups import Groups
+from goncordia_sql.postgres.completing import NOTHING, Completed, completing
+from goncordia_sql.postgres.dialect import PostgresDialect
+from goncordia_sql.postgres.marks import WHOLE, Marks, Ranges
+from goncordia_sql.rows import READY_ROW, RowCodec
+from goncordia_sql.statement import Op, Statement
+from goncordia_sql.states import Stored
+
+__all__ = ["PostgresFetch"]
+
+_PROMOTED_AT_ONCE: Final = 5000
+_WALKS: Final = 20
+"""So many fetches go the longer way after one that had to."""
+_OPEN, _PAUSED, _DUE, _OTHER = 1, 2, 4, 8
+_NICE, _RUN_AT = READY_ROW.index("nice"), READY_ROW.index("run_at")
+_CREATED_AT: Final = READY_ROW.index("created_at")
+_BEFORE: Final = 2
+"""Columns of the answer before those of a job."""
+_order: Final = itemgetter(_NICE, _RUN_AT, READY_ROW.index("id"))
+
+
+class PostgresFetch(Fetch):
+    """Claims due jobs.
+
+    Args:
+        dialect: PostgreSQL's.
+        codec: reads rows.
+        groups: of the longer way.
+        marks: where to begin.
+    """
+
+    def __init__(
+        self, dialect: PostgresDialect, codec: RowCodec, groups: Groups, marks: Marks
+    ) -> None:
+        super().__init__(dialect, codec, groups)
+        self._marks = marks
+        self._time = dialect.time
+        self._walks: dict[str, int] = {}
+        job = dialect.job
+        # As the rows were before the claim: that is what their reader expects.
+        claimed = dialect.columns("j", READY_ROW).replace("j.attempt", "j.attempt - 1 AS attempt")
+        self._exchange = dialect.statement(f"""
+            WITH {completing(dialect)}, facts AS MATERIALIZED (
+                SELECT {{now}} AS now, (SELECT count(*) FROM done) AS done,
+                    EXISTS (SELECT 1 FROM {dialect.session}
+                            WHERE id = :session::uuid AND is_open = 1) AS open,
+                    EXISTS (SELECT 1 FROM {dialect.queue}
+                            WHERE name = :queue::text AND paused = 1) AS paused,
+                    (SELECT l.run_at FROM {job} l WHERE l.state = {Stored.LATER}
+                     AND l.queue = :queue::text ORDER BY l.run_at LIMIT 1) AS next_run_at
+            ), ready AS MATERIALIZED (
+                SELECT r.id, r.other FROM facts f CROSS JOIN
+                    unnest(:first::integer[], :since::timestamptz[], :last::integer[])
+                        AS u(first, since, last) CROSS JOIN LATERAL (
+                    SELECT i.id, i.group_name IS NOT NULL OR i.run_at > f.now OR
+                        (:kinds::text[] IS NOT NULL AND i.kind <> ALL(:kinds::text[])) AS other
+                    FROM {job} i WHERE i.state = {Stored.READY} AND i.queue = :queue::text
+                    AND (i.nice, i.run_at) >= (u.first, u.since) AND i.nice <= u.last
+                    ORDER BY i.nice, i.run_at, i.id LIMIT :most::bigint FOR UPDATE SKIP LOCKED
+                ) AS r
+                WHERE f.open AND NOT f.paused AND (f.next_run_at > f.now) IS NOT FALSE
+                LIMIT :most::bigint
+            ), claimed AS (
+                UPDATE {job} j SET state = {Stored.RUNNING}, attempt = j.attempt + 1, started = 0,
+                    ended_session = j.session, ended_fetch_no = j.fetch_no,
+                    session = :session::uuid, fetch_no = :fetch_no::bigint, claimed_at = {{now}},
+                    worker_id = :worker_id::text
+                FROM ready r WHERE j.id = r.id AND NOT (SELECT bool_or(other) FROM ready)
+                RETURNING {claimed}
+            )
+            SELECT NULL::integer AS flags, NULL::uuid[] AS done, c.* FROM claimed c
+            UNION ALL SELECT
+                CASE WHEN f.open THEN {_OPEN} ELSE 0 END
+                    + CASE WHEN f.paused THEN {_PAUSED} ELSE 0 END
+                    + CASE WHEN f.next_run_at <= f.now THEN {_DUE} ELSE 0 END
+                    + CASE WHEN (SELECT bool_or(other) FROM ready) THEN {_OTHER} ELSE 0 END,
+                CASE WHEN f.done < :done_most::bigint THEN ARRAY(SELECT id FROM done) END,
+                {_facts()}
+            FROM facts f
+            """)
+
+    # ---------------------------------------------------------------- the operation
+
+    def takes_the_short_way(self, request: FetchRequest) -> bool:
+        """Whether to try it: not shortly after it was of no use."""
+        if request.limit <= 0 or not request.queues:
+            return False
+        short = True
+        for queue in request.queues:
+            walks = self._walks.get(queue.name, 0)
+            if walks:
+                self._walks[queue.name] = walks - 1
+                short = False
+            elif queue.limit <= 0 or queue.skip_groups or not _any_number(queue, request.limit):
+                short = False
+        return short
+
+    def complete_and_fetch(
+        self, completed: Completed, request: FetchRequest
+    ) -> Op[tuple[set[UUID], FetchResult]]:
+        """Complete, and claim from the queues in turn.
+
+        Returns:
+            The jobs that were completed, and the result. Where it comes to that, a fetch by the
+            longer way is part of it.
+        """
+        found = _Found(request.limit)
+        done: set[UUID] | None = None
+        for n, queue in enumerate(request.queues):
+            whole = False
+            most = min(queue.limit, found.room())
+            while True:
+                began = self._marks.now()
+                ranges = WHOLE if whole else self._marks.ranges(queue.name)
+                answer = yield self._ask(
+                    NOTHING if done is not None else completed, request, queue, most, ranges
+                )
+                flags, now, next_run_at, just_done, rows = self._answer(answer.rows, completed)
+                if done is None:
+                    done = just_done
+                if not flags & _OPEN:
+                    return done, FetchResult(found.jobs, lost=True)
+                if flags & _PAUSED:
+                    found.paused.append(queue.name)
+                    break
+                if flags & _DUE:
+                    yield self._promote.alone(queue=queue.name, now=now, most=_PROMOTED_AT_ONCE)
+                    continue
+                if flags & _OTHER:
+                    self._walks[queue.name] = _WALKS
+                    rest = msgspec.structs.replace(
+                        request, limit=found.room(), queues=request.queues[n:]
+                    )
+                    return done, found.and_then((yield from self.fetch(rest)))
+                self._marks.note(queue.name, ranges, rows, len(rows) == most, began)
+                found.jobs += self.codec.claimed(
+                    rows, now, request.session, request.fetch_no, request.worker_id
+                )
+                most -= len(rows)
+                if most <= 0:
+                    found.more = True
+                    found.next_due_in = 0.0
+                    break
+                if ranges.whole:
+                    if next_run_at is not None:
+                        seconds = self.times.seconds(next_run_at, now)
+                        found.next_due_in = min(found.next_due_in, seconds)
+                    break
+                if rows and self._marks.may_come_short(queue.name):
+                    found.more = True
+                    found.next_due_in = 0.0
+                    break
+                whole = True
+            if found.room() <= 0:
+                break
+        return done or set(), found.result()
+
+    def _ask(
+        self,
+        completed: Completed,
+        request: FetchRequest,
+        queue: QueueFetch,
+        most: int,
+        ranges: Ranges,
+    ) -> Statement:
+        kinds = queue.kinds
+        wanted = None if kinds is None else [kind for kind, number in kinds.items() if number > 0]
+        values: dict[str, Any] = {
+            **completed.values(),
+            "session": request.session,
+            "fetch_no": request.fetch_no,
+            "worker_id": request.worker_id,
+            "queue": queue.name,
+            "kinds": wanted,
+            "first": ranges.first,
+            "since": ranges.since,
+            "last": ranges.last,
+            "most": most,
+            "now": self._time(),
+        }
+        if len(request.queues) == 1:
+            return self._exchange.alone(**values)
+        return self._exchange(**values)
+
+    def _answer(
+        self, raw: Sequence[Sequence[Any]], completed: Completed
+    ) -> tuple[int, Any, Any, set[UUID], list[Sequence[Any]]]:
+        """Flags, time, when the first job for later is due, what was completed, what claimed."""
+        flags = 0
+        now: Any = None
+        next_run_at: Any = None
+        done: set[UUID] = set()
+        rows: list[Sequence[Any]] = []
+        for row in raw:
+            if row[0] is None:
+                rows.append(row[_BEFORE:])
+                continue
+            flags, now, next_run_at = row[0], row[_BEFORE + _CREATED_AT], row[_BEFORE + _RUN_AT]
+            done = completed.done(row[1])
+        rows.sort(key=_order)
+        return flags, now, next_run_at, done, rows
+
+
+class _Found:
+    """What a fetch has found so far."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self.jobs: list[JobRow] = []
+        self.paused: list[str] = []
+        self.more = False
+        self.next_due_in = inf
+
+    def room(self) -> int:
+        """How many more it may claim."""
+        return self._limit - len(self.jobs)
+
+    def result(self) -> FetchResult:
+        """It, as it is."""
+        return FetchResult(self.jobs, self.more, self.next_due_in, tuple(self.paused))
+
+    def and_then(self, rest: FetchResult) -> FetchResult:
+        """It, and what a fetch from the rest of the queues found."""
+        due_in = rest.next_due_in
+        return FetchResult(
+            self.jobs + rest.jobs,
+            self.more or rest.more,
+            None if due_in is None else min(self.next_due_in, due_in),
+            (*self.paused, *rest.paused),
+            rest.lost,
+        )
+
+
+def _any_number(queue: QueueFetch, limit: int) -> bool:
+    """Whether no kind is limited to fewer than the fetch; not wanted at all is no limit."""
+    if queue.kinds is None:
+        return True
+    return all(number == 0 or number >= limit for number in queue.kinds.values())
+
+
+def _facts() -> str:
+    """The columns of a claimed job in the row that tells the facts, which has others' places."""
+    places = {"run_at": "f.next_run_at", "created_at": "f.now"}
+    return ", ".join(places.get(column, "NULL") for column in READY_ROW)

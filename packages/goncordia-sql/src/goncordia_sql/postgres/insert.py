@@ -1,0 +1,202 @@
+"""Inserting into PostgreSQL: one statement for one job, for many that are alike, or for others.
+
+A unique conflict must not be an error: that would end the caller's transaction. So every insert
+says ON CONFLICT DO NOTHING, and what was left out is looked at afterwards. Jobs with unique keys go
+in the order of their keys: who waits for another's key holds none that comes later, so nobody waits
+in a circle. No insert parks jobs of full groups, or it would hold the group's row until the
+caller's commit; a fetch does that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from goncordia.driver import After, At, InsertResult, NewJob
+from goncordia_sql.ops.base import LONGEST_SET
+from goncordia_sql.ops.insert import Inserting
+from goncordia_sql.postgres.dialect import PostgresDialect
+from goncordia_sql.rows import RowCodec
+from goncordia_sql.statement import Op, Statement
+from goncordia_sql.states import Hold, Stored
+
+__all__ = ["PostgresInsert"]
+
+_encode: Final = msgspec.json.Encoder().encode
+_HOLDS: Final = {"active": Hold.ACTIVE.value, "until_deleted": Hold.UNTIL_DELETED.value}
+
+# Name and type of what a job is inserted from, in order; those from `kind` on are columns too.
+_OWN: Final = (("id", "uuid"), ("args", "text"), ("args_raw", "bytea"), ("unique_key", "bytea"))
+_SHARED: Final = (
+    ("run_at", "timestamptz"), ("delay", "float8"), ("kind", "text"), ("queue", "text"),
+    ("nice", "integer"), ("content", "text"), ("payload_version", "integer"),
+    ("max_attempts", "integer"), ("timeout", "float8"), ("tags", "text"), ("meta", "text"),
+    ("unique_hold", "smallint"), ("unique_until", "timestamptz"), ("group_name", "text"),
+    ("group_limit", "integer"),
+)  # fmt: skip
+_COLUMNS: Final = ", ".join(
+    ["id", "args", "args_raw", "unique_key", "held_key", "run_at", "state", "created_at"]
+    + [name for name, _ in _SHARED[2:]]
+)
+_VALUES: Final = ", ".join(
+    ["g.id", "g.args", "g.args_raw", "g.unique_key", "g.unique_key", "g.due"]
+    + [f"CASE WHEN g.due <= g.now THEN {Stored.READY} ELSE {Stored.LATER} END", "g.now"]
+    + [f"g.{name}" for name, _ in _SHARED[2:]]
+)
+_DUE: Final = "coalesce(g.run_at, {now} + make_interval(secs => g.delay)) AS due, {now} AS now"
+
+
+class PostgresInsert(Inserting):
+    """``insert_many``; the same on the driver's connections and in the caller's transaction."""
+
+    def __init__(self, dialect: PostgresDialect, codec: RowCodec) -> None:
+        super().__init__(dialect, codec)
+        self._dialect = dialect
+        job = dialect.job
+        one = ", ".join(f":{name}::{kind} AS {name}" for name, kind in (*_OWN, *_SHARED))
+        alike = ", ".join(f":{name}::{kind} AS {name}" for name, kind in _SHARED)
+        names = ", ".join(name for name, _ in (*_OWN, *_SHARED))
+        arrays = ", ".join(f":{name}::{kind}[]" for name, kind in (*_OWN, *_SHARED))
+
+        insert = f"INSERT INTO {job} ({_COLUMNS}) SELECT {_VALUES} FROM (SELECT g.*, {_DUE} FROM"
+        self._one = dialect.statement(f"""
+            {insert} (SELECT {one}) AS g) AS g ON CONFLICT DO NOTHING
+            """)
+        self._alike = dialect.statement(f"""
+            {insert} (SELECT u.id, u.args, NULL::bytea AS args_raw, NULL::bytea AS unique_key,
+                      {alike} FROM unnest(:ids::uuid[], :texts::text[]) AS u(id, args)) AS g) AS g
+            ON CONFLICT DO NOTHING RETURNING id
+            """)
+        self._each = dialect.statement(f"""
+            {insert} unnest({arrays}) WITH ORDINALITY AS g({names}, number)) AS g
+            ORDER BY g.number ON CONFLICT DO NOTHING RETURNING id
+            """)
+        self._known = dialect.sql(f"""
+            SELECT k.n, EXISTS (SELECT 1 FROM {job} i WHERE i.id = k.id),
+                h.id, h.unique_hold, h.unique_until
+            FROM (SELECT u.number - 1 AS n, u.id, u.key
+                  FROM unnest(:ids::uuid[], :keys::bytea[]) WITH ORDINALITY AS u(id, key, number)
+                  ) AS k LEFT JOIN {job} h ON h.held_key = k.key
+            """)
+        self._take_key = dialect.sql(f"""
+            UPDATE {job} SET held_key = NULL
+            WHERE id = :id AND unique_hold = {Hold.UNTIL_TIME} AND unique_until <= :now
+            """)
+
+    def insert_many(self, jobs: Sequence[NewJob]) -> Op[list[InsertResult]]:
+        """See :meth:`BaseExecutor.insert_many`."""
+        # A key whose hold is over is taken from its holder: then it is more than one change.
+        alone = not any(isinstance(job.unique_hold, At) for job in jobs)
+        if len(jobs) == 1:
+            values = (*self._now(), *self._own(jobs[0]), *_shared(jobs[0]))
+            if (yield self._one.bind(values, alone=alone)).changed:
+                return [InsertResult(jobs[0].id, "INSERTED")]
+            return (yield from self._look(jobs))
+        inserted: set[Any] = set()
+        chunks = list(self._chunks(jobs))
+        for chunk in chunks:
+            statement = self._insert(chunk, alone=alone and len(chunks) == 1)
+            inserted.update(row[0] for row in (yield statement).rows)
+        results: dict[int, InsertResult] = {}
+        for n, job in enumerate(jobs):
+            if job.id in inserted:
+                inserted.discard(job.id)  # one that comes twice was inserted once
+                results[n] = InsertResult(job.id, "INSERTED")
+        rest = [n for n in range(len(jobs)) if n not in results]
+        if rest:
+            looked = yield from self._look([jobs[n] for n in rest])
+            results.update(zip(rest, looked, strict=True))
+        return [results[n] for n in range(len(jobs))]
+
+    # ---------------------------------------------------------------- statements
+
+    def _chunks(self, jobs: Sequence[NewJob]) -> Iterator[list[NewJob]]:
+        """The jobs in the order in which they are inserted, in parts that a statement can hold."""
+        keyed = [job for job in jobs if job.unique_key is not None]
+        if keyed:
+            keyed.sort(key=lambda job: job.unique_key or b"")
+            jobs = [*(job for job in jobs if job.unique_key is None), *keyed]
+        chunk: list[NewJob] = []
+        size = 0
+        for job in jobs:
+            size += len(job.args)
+            if size > LONGEST_SET and chunk:
+                yield chunk
+                chunk, size = [], len(job.args)
+            chunk.append(job)
+        yield chunk
+
+    def _insert(self, jobs: Sequence[NewJob], *, alone: bool) -> Statement:
+        own = [self._own(job) for job in jobs]
+        first = _shared(jobs[0])
+        plain = all(key is raw is None for _, _, raw, key in own)
+        if plain and all(_shared(job) == first for job in jobs):
+            ids, texts = [each[0] for each in own], [each[1] for each in own]
+            return self._alike.bind((*self._now(), *first, ids, texts), alone=alone)
+        rows = [(*each, *_shared(job)) for each, job in zip(own, jobs, strict=True)]
+        columns = zip(*rows, strict=True)
+        return self._each.bind((*self._now(), *map(list, columns)), alone=alone)
+
+    def _own(self, job: NewJob) -> tuple[Any, ...]:
+        return (job.id, *self._dialect.payload_in(job.args, job.content), job.unique_key)
+
+    def _now(self) -> tuple[Any, ...]:
+        now = self._dialect.time()
+        return () if now is None else (now,)
+
+    # ---------------------------------------------------------------- conflicts
+
+    def _look(self, jobs: Sequence[NewJob]) -> Op[list[InsertResult]]:
+        """What became of jobs that met one with their id, or the holder of their key."""
+        now = yield from self.dialect.now()
+        keys = [job.unique_key for job in jobs]
+        found = yield self._known(ids=self.dialect.ids(job.id for job in jobs), keys=keys)
+        results: dict[int, InsertResult] = {}
+        for n, known, holder, hold, until in found.rows:
+            job = jobs[n]
+            if known:
+                results[n] = InsertResult(job.id, "REPLAYED")
+            elif holder is not None and (hold != Hold.UNTIL_TIME or now < until):
+                results[n] = InsertResult(job.id, "DUPLICATE", self.dialect.id_out(holder))
+            elif holder is not None:
+                yield self._take_key(id=holder, now=now)
+        again = [n for n in range(len(jobs)) if n not in results]
+        if again:
+            # What was in the way is gone.
+            others = yield from self.insert_many([jobs[n] for n in again])
+            results.update(zip(again, others, strict=True))
+        return [results[n] for n in range(len(jobs))]
+
+
+def _shared(job: NewJob) -> tuple[Any, ...]:
+    """The values of the ``_SHARED``, in order."""
+    run_at = delay = None
+    if job.run_at is None:
+        delay = 0.0
+    elif isinstance(job.run_at, After):
+        delay = float(job.run_at.seconds)
+    else:
+        run_at = job.run_at.when
+    if isinstance(job.unique_hold, At):
+        hold, until = Hold.UNTIL_TIME.value, job.unique_hold.when
+    else:
+        hold, until = _HOLDS[job.unique_hold], None
+    return (
+        run_at,
+        delay,
+        job.kind,
+        job.queue,
+        -job.priority,
+        job.content,
+        job.payload_version,
+        job.max_attempts,
+        job.timeout,
+        _encode(job.tags).decode() if job.tags else None,
+        _encode(job.meta).decode() if job.meta else None,
+        hold,
+        until,
+        job.group,
+        job.group_limit,
+    )

@@ -1,0 +1,156 @@
+"""Low-water marks: where a fetch begins to look.
+
+A claim leaves a dead entry at the head of the index of ready jobs. Until vacuum takes it away, each
+fetch that begins at the head steps over it, and over all others; behind a transaction that stays
+open they pile up without end. So a process remembers, for each priority, where its last claim
+began, and the next begins there.
+
+What becomes visible behind a mark would be passed over: a job whose transaction committed late, one
+that was given back or unparked, one that was enqueued for a time in the past. Therefore a mark
+stays a little behind (:data:`SLACK`), and now and then a fetch begins at the head: at the latest
+after half of :data:`LATE_FIND_BOUND` while results are full, and always before a result says that
+there was nothing more. Only where that is slow, since dead entries have piled up, results may come
+short and say that there may be more.
+
+Priorities that have no mark are looked at from their head: there is none before a mark's priority
+that is not looked at first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, NamedTuple
+
+from goncordia_sql.rows import READY_ROW
+
+__all__ = ["LATE_FIND_BOUND", "SLACK", "WHOLE", "Marks", "Ranges"]
+
+LATE_FIND_BOUND: Final = 2.0
+"""Seconds for which a full result may pass over a job that became visible behind newer ones."""
+SLACK: Final = timedelta(seconds=0.5)
+"""How far a mark stays behind the last claim: most transactions commit within that time."""
+
+_MOST: Final = 16
+"""Priorities with a mark, at most: each costs a look or two in every fetch."""
+_SLOW: Final = 0.01
+"""Seconds from which on a look from the head is slow: rest for ten times as long as it took."""
+_REST: Final = 10
+_NICE, _RUN_AT = READY_ROW.index("nice"), READY_ROW.index("run_at")
+_START: Final = datetime(1, 1, 1, tzinfo=UTC)
+_LOWEST, _HIGHEST = -(1 << 31), (1 << 31) - 1
+
+
+class Ranges(NamedTuple):
+    """What to look through, in order; the first three are lists of the same length.
+
+    Attributes:
+        first: the ``nice`` that a range begins with.
+        since: the ``run_at`` that it begins with there.
+        last: the ``nice`` that it ends with.
+        whole: they are the whole queue.
+    """
+
+    first: list[int]
+    since: list[datetime]
+    last: list[int]
+    whole: bool
+
+
+WHOLE: Final = Ranges([_LOWEST], [_START], [_HIGHEST], whole=True)
+"""From the head to the end."""
+
+
+class _Queue:
+    """What is remembered of one queue."""
+
+    __slots__ = ("looked_at", "looking", "marks", "short")
+
+    def __init__(self) -> None:
+        self.marks: dict[int, datetime] = {}
+        self.looked_at = 0.0
+        """When the last look from the head ended."""
+        self.looking = 0.0
+        """How long it took."""
+        self.short = False
+        """The last result was: what is left may lie behind the marks."""
+
+
+class Marks:
+    """The marks of one process.
+
+    Args:
+        monotonic: seconds, on a clock that is never put back.
+    """
+
+    def __init__(self, monotonic: Callable[[], float]) -> None:
+        self._monotonic = monotonic
+        self._queues: dict[str, _Queue] = {}
+
+    def ranges(self, name: str) -> Ranges:
+        """Where the next fetch of this queue looks."""
+        queue = self._queues.get(name)
+        if queue is None or not queue.marks:
+            return WHOLE
+        age = self._monotonic() - queue.looked_at
+        if age >= LATE_FIND_BOUND / 2 or (queue.short and not self._rests(queue)):
+            return WHOLE
+        first: list[int] = []
+        since: list[datetime] = []
+        last: list[int] = []
+        gap = _LOWEST
+        for nice, mark in sorted(queue.marks.items()):
+            if gap < nice:
+                first.append(gap)
+                since.append(_START)
+                last.append(nice - 1)
+            first.append(nice)
+            since.append(mark)
+            last.append(nice)
+            gap = nice + 1
+        first.append(gap)
+        since.append(_START)
+        last.append(_HIGHEST)
+        return Ranges(first, since, last, whole=False)
+
+    def note(
+        self, name: str, ranges: Ranges, claimed: Sequence[Sequence[Any]], full: bool, began: float
+    ) -> None:
+        """Learn from a fetch.
+
+        Args:
+            name: the queue.
+            ranges: where it looked.
+            claimed: the rows that it claimed, in order.
+            full: it claimed as many as it might.
+            began: when it was sent.
+        """
+        queue = self._queues.setdefault(name, _Queue())
+        if ranges.whole:
+            queue.looked_at = self._monotonic()
+            queue.looking = queue.looked_at - began
+        queue.short = not full
+        seen: set[int] = set()
+        for row in claimed:
+            nice, run_at = row[_NICE], row[_RUN_AT]
+            if nice not in seen:
+                seen.add(nice)
+                # Taken out and put in again: the one that was claimed of last is the last.
+                queue.marks.pop(nice, None)
+                queue.marks[nice] = run_at - SLACK
+        while len(queue.marks) > _MOST:
+            del queue.marks[next(iter(queue.marks))]
+
+    def may_come_short(self, name: str) -> bool:
+        """Whether to answer with what was found from the marks on, instead of looking at all."""
+        queue = self._queues.get(name)
+        return queue is not None and self._rests(queue)
+
+    def now(self) -> float:
+        """The time, for ``began``."""
+        return self._monotonic()
+
+    def _rests(self, queue: _Queue) -> bool:
+        if queue.looking < _SLOW:
+            return False
+        return self._monotonic() - queue.looked_at < _REST * queue.looking
