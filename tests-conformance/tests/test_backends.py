@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from goncordia_conformance import backends
-from goncordia_conformance.backends import Backend, NotHereError, find_backend, free_port, serve
+from goncordia_conformance.backends import Backend, find_backend
+from goncordia_conformance.servers.process import NotHereError, free_port, serve
 
 pytest_plugins = ["pytester"]
 

@@ -1,0 +1,65 @@
+"""Fixtures that give the servers of tests: the kit's second pytest plugin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from goncordia_conformance.backends import find_backend
+from goncordia_conformance.servers.pgbouncer import pgbouncer_backend
+from goncordia_conformance.servers.postgres import PG, PG18
+
+if TYPE_CHECKING:
+    from goncordia_conformance.servers.schemas import Roles
+
+__all__ = ["pg18_dsn", "pg18_schema", "pg_dsn", "pg_roles", "pg_schema", "pgbouncer_dsn"]
+
+
+@pytest.fixture(scope="session")
+def pg_dsn(request: pytest.FixtureRequest) -> Iterator[str]:
+    """PostgreSQL, whichever version there is: the DSN of a superuser."""
+    with find_backend(PG, request.config) as dsn:
+        yield dsn
+
+
+@pytest.fixture(scope="session")
+def pg18_dsn(request: pytest.FixtureRequest) -> Iterator[str]:
+    """PostgreSQL 18: the DSN of a superuser."""
+    with find_backend(PG18, request.config) as dsn:
+        yield dsn
+
+
+@pytest.fixture(scope="session")
+def pgbouncer_dsn(request: pytest.FixtureRequest, pg_dsn: str) -> Iterator[str]:
+    """PgBouncer in transaction mode, before the server of ``pg_dsn`` and all its databases."""
+    with find_backend(pgbouncer_backend(pg_dsn), request.config) as dsn:
+        yield dsn
+
+
+@pytest.fixture
+def pg_schema(pg_dsn: str) -> Iterator[str]:
+    """The name of a schema that is not there yet, and is dropped at the end."""
+    from goncordia_conformance.servers.schemas import own_schema
+
+    with own_schema(pg_dsn) as name:
+        yield name
+
+
+@pytest.fixture
+def pg18_schema(pg18_dsn: str) -> Iterator[str]:
+    """As ``pg_schema``, on PostgreSQL 18."""
+    from goncordia_conformance.servers.schemas import own_schema
+
+    with own_schema(pg18_dsn) as name:
+        yield name
+
+
+@pytest.fixture
+def pg_roles(pg_dsn: str) -> Iterator[Roles]:
+    """Three roles of few rights, and an empty schema that one of them owns."""
+    from goncordia_conformance.servers.schemas import three_roles
+
+    with three_roles(pg_dsn) as roles:
+        yield roles
