@@ -390,21 +390,38 @@ async def test_a_gap_of_the_watcher_restarts_the_watch(lab: Lab) -> None:
     assert not await dead.beat()
 
 
-@pytest.mark.parametrize("method", ["record_list", "record_put", "held", "list_jobs"])
-async def test_a_failed_call_of_the_watcher_restarts_the_watch(lab: Lab, method: str) -> None:
+@pytest.mark.parametrize("fault", ["before", "after"])
+@pytest.mark.parametrize("method", ["record_list", "record_put", "list_jobs"])
+async def test_calls_that_fail_now_and_then_do_not_restart_the_watch(
+    lab: Lab, method: str, fault: Any
+) -> None:
+    """Else nobody would be rescued by who meets a failure in every lease."""
+    watcher, dead = await Pool.start(lab), await Pool.start(lab)
+    job_id = lab.insert()
+    await dead.claim()
+    await watcher.expire()
+    for _ in range(LEASE // 10 + 1):
+        watcher.ten.faults[method] = [fault]
+        call = watcher.beat if method == "record_put" else watcher.expire
+        with pytest.raises(DriverUnavailableError):
+            await call()
+        await live(lab, 10, watcher)
+    assert await watcher.expire() == [job_id]
+
+
+async def test_looks_that_fail_for_half_a_lease_restart_the_watch(lab: Lab) -> None:
     watcher, other = await Pool.start(lab), await Pool.start(lab)
-    ended = await Pool.start(lab)
-    lab.insert()
-    await ended.claim()
-    await live(lab, LEASE + 20, watcher, other)
-    assert not await ended.beat()
-    await live(lab, LEASE - 10, watcher)
-    watcher.ten.faults[method] = ["before"]
-    call = watcher.beat if method == "record_put" else watcher.expire
-    with pytest.raises(DriverUnavailableError):
-        await call()
-    await live(lab, 20, watcher)
-    assert await other.beat()
+    await live(lab, LEASE, watcher, other)
+    await live(lab, LEASE / 2, watcher)
+    watcher.ten.down = {"record_list"}
+    for _ in range(4):
+        await lab.clock.advance(5)
+        assert await watcher.beat()
+        with pytest.raises(DriverUnavailableError):
+            await watcher.expire()
+    watcher.ten.down = set()
+    assert await watcher.expire() == []
+    assert await other.beat(), "it may have been cut off as we were"
 
 
 async def test_the_watch_goes_on_after_an_outage(lab: Lab) -> None:

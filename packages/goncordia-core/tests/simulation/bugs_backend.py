@@ -9,11 +9,14 @@ from uuid import UUID
 
 import msgspec
 
-from goncordia.driver import Beat, Claim, FetchResult, Finish, Outcome
+from goncordia.driver import Beat, Claim, FetchResult, Finish, JobRow, Outcome, Record
+from goncordia.driver.defaults.sessions import RecordSessions
+from goncordia.errors import DriverError
 from goncordia.memory import store as store_module
 from goncordia.memory.sessions import Session, Sessions
 from goncordia.memory.store import Store
 
+from .network import Faults
 from .planting import bug
 
 __all__: list[str] = []
@@ -88,3 +91,34 @@ def ended_sessions_stay_open(self: Sessions, session: Session) -> None:
     session.open = False
     if session.held:
         self.ended[session.id] = session
+
+
+@bug(
+    "who watches records and was out of touch begins anew",
+    RecordSessions,
+    "_was_out_of_touch",
+    records=True,
+)
+def watches_outlive_an_outage(self: RecordSessions, asker: UUID, own: Record, now: float) -> bool:
+    return False
+
+
+_expire = RecordSessions.expire
+
+
+@bug(
+    "who watches records goes on after a failed call",
+    RecordSessions,
+    "expire",
+    within=100,
+    records=True,
+    faults=Faults(rate=0.05),
+)
+async def failed_looks_restart_the_watch(
+    self: RecordSessions, session: UUID, limit: int
+) -> list[JobRow]:
+    try:
+        return await _expire(self, session, limit)
+    except DriverError:
+        self._watched.clear()
+        raise

@@ -96,8 +96,8 @@ class Clients:
         queue = rng.choice(QUEUES)
         await _change(client.queue_pause(queue))
         await process.clock.sleep(rng.uniform(1.0, 15.0))
-        # Nothing may be under way any more that could pause the queue again.
-        while world.network.in_flight_late or not await _change(client.queue_resume(queue)):
+        # Nothing of its own may be under way any more that could pause the queue again.
+        while world.network.late[process] or not await _change(client.queue_resume(queue)):
             await process.clock.sleep(0.5)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias
@@ -81,7 +82,7 @@ class Network:
     """Carries requests.
 
     Attributes:
-        in_flight_late: zombies and queued requests, which may take effect at any time.
+        late: zombies and queued requests, which may take effect at any time: how many of whom.
         outages: when the backend is away.
         calls: how many requests were made.
         judge: decides what becomes of a request; None: chance does.
@@ -103,7 +104,7 @@ class Network:
         self.watcher: Watcher | None = None
         self.outages: list[Outage] = []
         self._alarms: dict[tuple[Process, str], asyncio.Future[None]] = {}
-        self.in_flight_late = 0
+        self.late: Counter[Process] = Counter()
         self.calls = 0
 
     async def sending(self, process: Process, names: Collection[str], patience: float) -> None:
@@ -182,18 +183,18 @@ class Network:
         delay = self._rng.expovariate(_LATENCY)
         if request.kind in ("slow", "zombie"):
             delay += request.late_by
-            self.in_flight_late += 1
+            self.late[request.process] += 1
         self._loop.call_later(delay, self._arrive, request)
 
     def _arrive(self, request: _Request, queued: bool = False) -> None:
         rng = self._rng
         if queued or request.kind in ("slow", "zombie"):
-            self.in_flight_late -= 1
+            self.late[request.process] -= 1
         outage = None if queued else self.outage()
         if outage is not None:
             if outage.stalls:
                 wait = outage.end - self._loop.time() + rng.uniform(0.0, 0.3)
-                self.in_flight_late += 1
+                self.late[request.process] += 1
                 self._loop.call_later(wait, self._arrive, request, True)
             elif rng.random() < 0.5:
                 request.refuse(rng, "not_applied")

@@ -107,7 +107,7 @@ async def _settle(world: World, tasks: Any) -> bool:
     while world.loop.time() < _LATEST:
         await asyncio.sleep(0.5)
         world.ledger.look()
-        is_quiet = not world.network.in_flight_late and world.network.outage() is None
+        is_quiet = not world.network.late.total() and world.network.outage() is None
         if is_quiet and not world.store.unfinished and all(task.done() for task in tasks):
             return True
     return False

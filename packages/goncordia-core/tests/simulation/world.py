@@ -87,9 +87,7 @@ class World:
         self._memory = memory
         records = options.records
         self._records = self.rng.random() < 0.15 if records is None else records
-        # Who keeps sessions as records ends nobody while its own calls keep failing.
-        rates = _FAULT_RATES[: 2 if self._records else None]
-        faults = options.faults or Faults(rate=self.rng.choice(rates))
+        faults = options.faults or Faults(rate=self.rng.choice(_FAULT_RATES))
         self.network = Network(self.loop, self.seeded(), faults, self.trace)
         self._backend = Backend(memory, self.loop, self.seeded(), records=self._records)
         self.books = Books(self.loop, self.trace, MAX_ATTEMPTS.__getitem__)

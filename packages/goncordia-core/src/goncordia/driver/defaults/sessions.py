@@ -8,8 +8,6 @@ monotonic clock, by putting "ended" in its place, upon which the owner's next be
 from __future__ import annotations
 
 import math
-from collections.abc import Generator
-from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
@@ -20,7 +18,6 @@ from goncordia.driver.defaults import listing
 from goncordia.driver.requests import Finish, ListFilter
 from goncordia.driver.results import Beat, SessionInfo
 from goncordia.driver.values import JobRow, JobState, Record
-from goncordia.errors import DriverError
 from goncordia.ids import new_token
 
 if TYPE_CHECKING:
@@ -102,20 +99,19 @@ class RecordSessions:
 
     async def beat(self, session: UUID, lease: float) -> Beat:
         """Move the version on, and look for cancel requests."""
-        with self._watch_anew_on_error():
-            while True:
-                own = self._own.get(session) or await self._adopt(session)
-                if own is None:
-                    return Beat(held=False)
-                if await self._renew(own, session, lease):
-                    break
-                # It was ended, or another executor of this process has beaten it: look.
-                self._own.pop(session, None)
-            rows = await self._executor.held(session, None, listing.CAP)
-            return Beat(
-                held=True,
-                cancels=tuple(row.claim for row in rows if row.cancel_requested and row.claim),
-            )
+        while True:
+            own = self._own.get(session) or await self._adopt(session)
+            if own is None:
+                return Beat(held=False)
+            if await self._renew(own, session, lease):
+                break
+            # It was ended, or another executor of this process has beaten it: look.
+            self._own.pop(session, None)
+        rows = await self._executor.held(session, None, listing.CAP)
+        return Beat(
+            held=True,
+            cancels=tuple(row.claim for row in rows if row.cancel_requested and row.claim),
+        )
 
     async def _adopt(self, session: UUID) -> _Own | None:
         """A session opened through another executor of this process, such as a heartbeater's."""
@@ -178,41 +174,28 @@ class RecordSessions:
 
     async def expire(self, session: UUID, limit: int) -> list[JobRow]:
         """Watch the versions, end what stood still for a lease, and give what ended ones hold."""
-        with self._watch_anew_on_error():
-            records = await self._executor.record_list(_PREFIX)
-            sessions = {UUID(record.name.removeprefix(_PREFIX)): record for record in records}
-            asker = sessions.get(session)
-            if asker is None or _decode(asker.value).ended:
-                return []
-            ended = await self._end_the_silent(session, sessions)
-            rows: list[JobRow] = []
-            for each in ended:
-                held = await self._executor.held(each, None, limit - len(rows))
-                rows += held
-                if len(rows) >= limit:
-                    return rows
-                if not held:
-                    await self._delete(each)
-            return rows + await self._orphans(set(sessions), limit - len(rows))
-
-    @contextmanager
-    def _watch_anew_on_error(self) -> Generator[None, None, None]:
-        """Versions may have stood still because nobody could write: start watching again."""
-        try:
-            yield
-        except DriverError:
-            self._watched.clear()
-            raise
+        records = await self._executor.record_list(_PREFIX)
+        sessions = {UUID(record.name.removeprefix(_PREFIX)): record for record in records}
+        asker = sessions.get(session)
+        if asker is None or _decode(asker.value).ended:
+            return []
+        ended = await self._end_the_silent(session, sessions)
+        rows: list[JobRow] = []
+        for each in ended:
+            held = await self._executor.held(each, None, limit - len(rows))
+            rows += held
+            if len(rows) >= limit:
+                return rows
+            if not held:
+                await self._delete(each)
+        return rows + await self._orphans(set(sessions), limit - len(rows))
 
     async def _end_the_silent(self, asker: UUID, sessions: dict[UUID, Record]) -> list[UUID]:
         """Watch the open sessions and end the silent ones; all that are ended now."""
         now = self._clock.monotonic()
         self._watched = {key: seen for key, seen in self._watched.items() if key in sessions}
         self._own = {key: own for key, own in self._own.items() if key in sessions}
-        own = sessions[asker]
-        lease = _decode(own.value).lease
-        if self._silent_for(asker, own, now) > lease / 2 or now - self._looked_at > lease / 2:
-            # We were away, or could not write ourselves: then the others could not either.
+        if self._was_out_of_touch(asker, sessions[asker], now):
             self._watched.clear()
         self._looked_at = now
         ended: list[UUID] = []
@@ -222,6 +205,15 @@ class RecordSessions:
             if value.ended or (silent and await self._end(record)):
                 ended.append(session)
         return ended
+
+    def _was_out_of_touch(self, asker: UUID, own: Record, now: float) -> bool:
+        """Whether the others may have been silent because nobody could reach the backend.
+
+        So it is when our own beats, or our looks, did not come through for half a lease. One
+        failed call says nothing, or who meets one in every lease would never end anybody.
+        """
+        half = _decode(own.value).lease / 2
+        return self._silent_for(asker, own, now) > half or now - self._looked_at > half
 
     async def _orphans(self, known: set[UUID], room: int) -> list[JobRow]:
         """Jobs that a late fetch claimed for a session whose record is gone already.
