@@ -1,6 +1,6 @@
 -- groups.running
 SELECT k.value, (SELECT count(*) FROM "goncordia".job j WHERE j.group_name = k.value AND j.state =
-3) FROM (SELECT u.value FROM unnest($1::text[]) AS u(value)) AS k;
+3) FROM (SELECT u.value FROM unnest($1::text[]) AS u(value) LIMIT cardinality($1::text[])) AS k;
 
 -- groups.next_class
 SELECT queue, kind, group_limit FROM "goncordia".job WHERE group_name = $1 AND state = 2 AND (queue,
@@ -13,7 +13,7 @@ LOCKED;
 
 -- groups.set_state
 UPDATE "goncordia".job SET state = $1 WHERE id IN (SELECT k.id FROM (SELECT u.number - 1 AS n, u.id
-FROM unnest($2::uuid[]) WITH ORDINALITY AS u(id, number)) AS k);
+FROM unnest($2::uuid[]) WITH ORDINALITY AS u(id, number) LIMIT cardinality($2::uuid[])) AS k);
 
 -- groups.lock_to_park
 SELECT g.name FROM "goncordia".job_group g WHERE g.name = ANY($1::text[]) FOR UPDATE SKIP LOCKED;
@@ -32,11 +32,11 @@ pg_try_advisory_xact_lock(hashtextextended(n.name, 29114442506531428)) ON CONFLI
 
 -- groups.idle
 SELECT g.name FROM "goncordia".job_group g WHERE NOT EXISTS ( SELECT 1 FROM "goncordia".job j WHERE
-j.group_name = g.name AND j.state < 4) LIMIT $1 FOR UPDATE SKIP LOCKED;
+j.group_name = g.name AND j.state < 4 OFFSET 0) LIMIT $1 FOR UPDATE SKIP LOCKED;
 
 -- groups.forget
 DELETE FROM "goncordia".job_group g WHERE g.name = ANY($1::text[]) AND NOT EXISTS ( SELECT 1 FROM
-"goncordia".job j WHERE j.group_name = g.name AND j.state < 4);
+"goncordia".job j WHERE j.group_name = g.name AND j.state < 4 OFFSET 0);
 
 -- insert.one
 INSERT INTO "goncordia".job (id, args, args_raw, unique_key, held_key, run_at, state, created_at,
@@ -85,7 +85,8 @@ g.number ON CONFLICT DO NOTHING RETURNING id;
 -- insert.known
 SELECT k.n, EXISTS (SELECT 1 FROM "goncordia".job i WHERE i.id = k.id), h.id, h.unique_hold,
 h.unique_until FROM (SELECT u.number - 1 AS n, u.id, u.key FROM unnest($1::uuid[], $2::bytea[]) WITH
-ORDINALITY AS u(id, key, number) ) AS k LEFT JOIN "goncordia".job h ON h.held_key = k.key;
+ORDINALITY AS u(id, key, number) LIMIT cardinality($1::uuid[])) AS k LEFT JOIN "goncordia".job h ON
+h.held_key = k.key;
 
 -- insert.take_key
 UPDATE "goncordia".job SET held_key = NULL WHERE id = $1 AND unique_hold = 2 AND unique_until <= $2;
@@ -130,14 +131,15 @@ j.checkpoint FROM "goncordia".job j WHERE j.state = 1 AND j.queue = $1 AND j.kin
 j.run_at, j.id) > ($3, $4, $5) ORDER BY j.nice, j.run_at, j.id LIMIT $6 FOR UPDATE OF j SKIP LOCKED;
 
 -- fetch.kinds_ready
-SELECT k.value FROM (SELECT u.value FROM unnest($1::text[]) AS u(value)) AS k WHERE EXISTS ( SELECT
-1 FROM "goncordia".job j WHERE j.state = 1 AND j.queue = $2 AND j.kind = k.value);
+SELECT k.value FROM (SELECT u.value FROM unnest($1::text[]) AS u(value) LIMIT
+cardinality($1::text[])) AS k WHERE EXISTS ( SELECT 1 FROM "goncordia".job j WHERE j.state = 1 AND
+j.queue = $2 AND j.kind = k.value);
 
 -- fetch.claim
 UPDATE "goncordia".job SET state = 3, attempt = attempt + 1, started = 0, ended_session = session,
 ended_fetch_no = fetch_no, session = $1, fetch_no = $2, claimed_at = $3, worker_id = $4 WHERE id IN
 (SELECT k.id FROM (SELECT u.number - 1 AS n, u.id FROM unnest($5::uuid[]) WITH ORDINALITY AS u(id,
-number)) AS k);
+number) LIMIT cardinality($5::uuid[])) AS k);
 
 -- fetch.exchange
 WITH given AS MATERIALIZED ( SELECT u.id, u.fetch_no, u.output FROM unnest($1::uuid[], $2::bigint[],
@@ -174,24 +176,26 @@ NULL, NULL FROM facts f;
 -- finish.held
 SELECT k.n, j.state, j.run_at, j.failed, j.attempt, j.started, j.cancel_requested, j.session,
 j.fetch_no, j.ended_session, j.ended_fetch_no, j.group_name, j.errors FROM (SELECT u.number - 1 AS
-n, u.id FROM unnest($1::uuid[]) WITH ORDINALITY AS u(id, number)) AS k JOIN "goncordia".job j ON
-j.id = k.id ORDER BY j.id FOR UPDATE OF j;
+n, u.id FROM unnest($1::uuid[]) WITH ORDINALITY AS u(id, number) LIMIT cardinality($1::uuid[])) AS k
+JOIN "goncordia".job j ON j.id = k.id ORDER BY j.id FOR UPDATE OF j;
 
 -- finish.exceptions
 SELECT k.n FROM (SELECT u.number - 1 AS n, u.id, u.value FROM unnest($1::uuid[], $2::bigint[]) WITH
-ORDINALITY AS u(id, value, number)) AS k LEFT JOIN "goncordia".job j ON j.id = k.id WHERE j.id IS
-NULL OR j.state <> 3 OR j.fetch_no <> k.value OR j.session <> $3 OR j.group_name IS NOT NULL;
+ORDINALITY AS u(id, value, number) LIMIT cardinality($1::uuid[])) AS k LEFT JOIN "goncordia".job j
+ON j.id = k.id WHERE j.id IS NULL OR j.state <> 3 OR j.fetch_no <> k.value OR j.session <> $3 OR
+j.group_name IS NOT NULL;
 
 -- finish.complete
 UPDATE "goncordia".job SET state = 4, finished_at = $1, failed = 0, output = NULL, held_key = CASE
 WHEN unique_hold = 0 THEN NULL ELSE held_key END WHERE id IN (SELECT k.id FROM (SELECT u.number - 1
-AS n, u.id FROM unnest($2::uuid[]) WITH ORDINALITY AS u(id, number)) AS k);
+AS n, u.id FROM unnest($2::uuid[]) WITH ORDINALITY AS u(id, number) LIMIT cardinality($2::uuid[]))
+AS k);
 
 -- finish.complete_with_output
 UPDATE "goncordia".job SET state = 4, finished_at = $1, failed = 0, output = k.value, held_key =
 CASE WHEN unique_hold = 0 THEN NULL ELSE held_key END FROM (SELECT u.number - 1 AS n, u.id, u.value
-FROM unnest($2::uuid[], $3::text[]) WITH ORDINALITY AS u(id, value, number)) AS k WHERE
-"goncordia".job.id = k.id;
+FROM unnest($2::uuid[], $3::text[]) WITH ORDINALITY AS u(id, value, number) LIMIT
+cardinality($2::uuid[])) AS k WHERE "goncordia".job.id = k.id;
 
 -- finish.end
 UPDATE "goncordia".job SET state = $1, failed = $2, attempt = $3, errors = coalesce($4, errors),
@@ -217,8 +221,8 @@ NULL ELSE j.held_key END FROM held h WHERE j.id = h.id RETURNING j.id ) SELECT i
 -- change.jobs
 SELECT k.n, j.id, j.state, j.run_at, j.failed, j.attempt, j.max_attempts, j.unique_key,
 j.unique_hold, j.group_name FROM (SELECT u.number - 1 AS n, u.id FROM unnest($1::uuid[]) WITH
-ORDINALITY AS u(id, number)) AS k JOIN "goncordia".job j ON j.id = k.id ORDER BY j.id FOR UPDATE OF
-j;
+ORDINALITY AS u(id, number) LIMIT cardinality($1::uuid[])) AS k JOIN "goncordia".job j ON j.id =
+k.id ORDER BY j.id FOR UPDATE OF j;
 
 -- change.cancel
 UPDATE "goncordia".job SET state = 6, finished_at = $1, held_key = CASE WHEN unique_hold = 0 THEN
@@ -249,7 +253,8 @@ SELECT k.n, j.id, j.kind, j.queue, j.nice, j.run_at, coalesce(j.args_raw, conver
 j.unique_key, j.unique_hold, j.unique_until, j.group_name, j.group_limit, j.state, j.attempt,
 j.worker_id, j.session, j.fetch_no, j.started, j.cancel_requested, j.failed, j.created_at,
 j.claimed_at, j.finished_at, j.errors, j.checkpoint, j.output FROM (SELECT u.number - 1 AS n, u.id
-FROM unnest($1::uuid[]) WITH ORDINALITY AS u(id, number)) AS k JOIN "goncordia".job j ON j.id = k.id;
+FROM unnest($1::uuid[]) WITH ORDINALITY AS u(id, number) LIMIT cardinality($1::uuid[])) AS k JOIN
+"goncordia".job j ON j.id = k.id;
 
 -- read.held
 SELECT j.id, j.kind, j.queue, j.nice, j.run_at, coalesce(j.args_raw, convert_to(j.args, 'UTF8')) AS
@@ -548,22 +553,25 @@ j.output FROM "goncordia".job j WHERE j.state = 5 AND j.state >= 5 AND (j.id::te
 
 -- listing, count, filter 'everything'
 SELECT count(*) FROM "goncordia".job j WHERE j.state = 0 AND (j.run_at <= $1) AND j.kind IN (SELECT
-value FROM (SELECT u.value FROM unnest($2::text[]) AS u(value)) AS k) AND j.queue IN (SELECT value
-FROM (SELECT u.value FROM unnest($3::text[]) AS u(value)) AS q) AND jsonb_exists(j.tags::jsonb, $4)
-AND jsonb_exists(j.tags::jsonb, $5) AND j.group_name = $6 AND j.created_at >= $7 AND j.created_at <
-$8 UNION ALL SELECT count(*) FROM "goncordia".job j WHERE j.state = 1 AND (j.run_at <= $1) AND
-j.kind IN (SELECT value FROM (SELECT u.value FROM unnest($2::text[]) AS u(value)) AS k) AND j.queue
-IN (SELECT value FROM (SELECT u.value FROM unnest($3::text[]) AS u(value)) AS q) AND
+value FROM (SELECT u.value FROM unnest($2::text[]) AS u(value) LIMIT cardinality($2::text[])) AS k)
+AND j.queue IN (SELECT value FROM (SELECT u.value FROM unnest($3::text[]) AS u(value) LIMIT
+cardinality($3::text[])) AS q) AND jsonb_exists(j.tags::jsonb, $4) AND jsonb_exists(j.tags::jsonb,
+$5) AND j.group_name = $6 AND j.created_at >= $7 AND j.created_at < $8 UNION ALL SELECT count(*)
+FROM "goncordia".job j WHERE j.state = 1 AND (j.run_at <= $1) AND j.kind IN (SELECT value FROM
+(SELECT u.value FROM unnest($2::text[]) AS u(value) LIMIT cardinality($2::text[])) AS k) AND j.queue
+IN (SELECT value FROM (SELECT u.value FROM unnest($3::text[]) AS u(value) LIMIT
+cardinality($3::text[])) AS q) AND jsonb_exists(j.tags::jsonb, $4) AND jsonb_exists(j.tags::jsonb,
+$5) AND j.group_name = $6 AND j.created_at >= $7 AND j.created_at < $8 UNION ALL SELECT count(*)
+FROM "goncordia".job j WHERE j.state = 2 AND (j.run_at <= $1) AND j.kind IN (SELECT value FROM
+(SELECT u.value FROM unnest($2::text[]) AS u(value) LIMIT cardinality($2::text[])) AS k) AND j.queue
+IN (SELECT value FROM (SELECT u.value FROM unnest($3::text[]) AS u(value) LIMIT
+cardinality($3::text[])) AS q) AND jsonb_exists(j.tags::jsonb, $4) AND jsonb_exists(j.tags::jsonb,
+$5) AND j.group_name = $6 AND j.created_at >= $7 AND j.created_at < $8 UNION ALL SELECT count(*)
+FROM "goncordia".job j WHERE j.state = 4 AND j.kind IN (SELECT value FROM (SELECT u.value FROM
+unnest($2::text[]) AS u(value) LIMIT cardinality($2::text[])) AS k) AND j.queue IN (SELECT value
+FROM (SELECT u.value FROM unnest($3::text[]) AS u(value) LIMIT cardinality($3::text[])) AS q) AND
 jsonb_exists(j.tags::jsonb, $4) AND jsonb_exists(j.tags::jsonb, $5) AND j.group_name = $6 AND
-j.created_at >= $7 AND j.created_at < $8 UNION ALL SELECT count(*) FROM "goncordia".job j WHERE
-j.state = 2 AND (j.run_at <= $1) AND j.kind IN (SELECT value FROM (SELECT u.value FROM
-unnest($2::text[]) AS u(value)) AS k) AND j.queue IN (SELECT value FROM (SELECT u.value FROM
-unnest($3::text[]) AS u(value)) AS q) AND jsonb_exists(j.tags::jsonb, $4) AND
-jsonb_exists(j.tags::jsonb, $5) AND j.group_name = $6 AND j.created_at >= $7 AND j.created_at < $8
-UNION ALL SELECT count(*) FROM "goncordia".job j WHERE j.state = 4 AND j.kind IN (SELECT value FROM
-(SELECT u.value FROM unnest($2::text[]) AS u(value)) AS k) AND j.queue IN (SELECT value FROM (SELECT
-u.value FROM unnest($3::text[]) AS u(value)) AS q) AND jsonb_exists(j.tags::jsonb, $4) AND
-jsonb_exists(j.tags::jsonb, $5) AND j.group_name = $6 AND j.created_at >= $7 AND j.created_at < $8;
+j.created_at >= $7 AND j.created_at < $8;
 
 -- listing, by id, filter 'everything'
 SELECT j.id, j.kind, j.queue, j.nice, j.run_at, coalesce(j.args_raw, convert_to(j.args, 'UTF8')) AS
@@ -573,9 +581,10 @@ j.session, j.fetch_no, j.started, j.cancel_requested, j.failed, j.created_at, j.
 j.finished_at, j.errors, j.checkpoint, j.output FROM "goncordia".job j WHERE j.id < $1 AND ((j.state
 = 0 AND (j.run_at <= $2)) OR (j.state = 1 AND (j.run_at <= $2)) OR (j.state = 2 AND (j.run_at <=
 $2)) OR (j.state = 4)) AND j.kind IN (SELECT value FROM (SELECT u.value FROM unnest($3::text[]) AS
-u(value)) AS k) AND j.queue IN (SELECT value FROM (SELECT u.value FROM unnest($4::text[]) AS
-u(value)) AS q) AND jsonb_exists(j.tags::jsonb, $5) AND jsonb_exists(j.tags::jsonb, $6) AND
-j.group_name = $7 AND j.created_at >= $8 AND j.created_at < $9 ORDER BY j.id DESC LIMIT $10;
+u(value) LIMIT cardinality($3::text[])) AS k) AND j.queue IN (SELECT value FROM (SELECT u.value FROM
+unnest($4::text[]) AS u(value) LIMIT cardinality($4::text[])) AS q) AND jsonb_exists(j.tags::jsonb,
+$5) AND jsonb_exists(j.tags::jsonb, $6) AND j.group_name = $7 AND j.created_at >= $8 AND
+j.created_at < $9 ORDER BY j.id DESC LIMIT $10;
 
 -- listing, by state, filter 'everything'
 SELECT id, kind, queue, nice, run_at, args, content, payload_version, max_attempts, timeout, tags,
@@ -587,36 +596,38 @@ j.max_attempts, j.timeout, j.tags, j.meta, j.unique_key, j.unique_hold, j.unique
 j.group_name, j.group_limit, j.state, j.attempt, j.worker_id, j.session, j.fetch_no, j.started,
 j.cancel_requested, j.failed, j.created_at, j.claimed_at, j.finished_at, j.errors, j.checkpoint,
 j.output FROM "goncordia".job j WHERE j.state = 0 AND (j.run_at <= $1) AND j.kind IN (SELECT value
-FROM (SELECT u.value FROM unnest($2::text[]) AS u(value)) AS k) AND j.queue IN (SELECT value FROM
-(SELECT u.value FROM unnest($3::text[]) AS u(value)) AS q) AND jsonb_exists(j.tags::jsonb, $4) AND
-jsonb_exists(j.tags::jsonb, $5) AND j.group_name = $6 AND j.created_at >= $7 AND j.created_at < $8
-AND (j.id::text) < $9 ORDER BY (j.id::text) DESC LIMIT $10) AS p0 UNION ALL SELECT * FROM (SELECT
-j.id, j.kind, j.queue, j.nice, j.run_at, coalesce(j.args_raw, convert_to(j.args, 'UTF8')) AS args,
-j.content, j.payload_version, j.max_attempts, j.timeout, j.tags, j.meta, j.unique_key,
-j.unique_hold, j.unique_until, j.group_name, j.group_limit, j.state, j.attempt, j.worker_id,
-j.session, j.fetch_no, j.started, j.cancel_requested, j.failed, j.created_at, j.claimed_at,
-j.finished_at, j.errors, j.checkpoint, j.output FROM "goncordia".job j WHERE j.state = 1 AND
-(j.run_at <= $1) AND j.kind IN (SELECT value FROM (SELECT u.value FROM unnest($2::text[]) AS
-u(value)) AS k) AND j.queue IN (SELECT value FROM (SELECT u.value FROM unnest($3::text[]) AS
-u(value)) AS q) AND jsonb_exists(j.tags::jsonb, $4) AND jsonb_exists(j.tags::jsonb, $5) AND
-j.group_name = $6 AND j.created_at >= $7 AND j.created_at < $8 AND (j.id::text) < $9 ORDER BY
-(j.id::text) DESC LIMIT $10) AS p1 UNION ALL SELECT * FROM (SELECT j.id, j.kind, j.queue, j.nice,
+FROM (SELECT u.value FROM unnest($2::text[]) AS u(value) LIMIT cardinality($2::text[])) AS k) AND
+j.queue IN (SELECT value FROM (SELECT u.value FROM unnest($3::text[]) AS u(value) LIMIT
+cardinality($3::text[])) AS q) AND jsonb_exists(j.tags::jsonb, $4) AND jsonb_exists(j.tags::jsonb,
+$5) AND j.group_name = $6 AND j.created_at >= $7 AND j.created_at < $8 AND (j.id::text) < $9 ORDER
+BY (j.id::text) DESC LIMIT $10) AS p0 UNION ALL SELECT * FROM (SELECT j.id, j.kind, j.queue, j.nice,
+j.run_at, coalesce(j.args_raw, convert_to(j.args, 'UTF8')) AS args, j.content, j.payload_version,
+j.max_attempts, j.timeout, j.tags, j.meta, j.unique_key, j.unique_hold, j.unique_until,
+j.group_name, j.group_limit, j.state, j.attempt, j.worker_id, j.session, j.fetch_no, j.started,
+j.cancel_requested, j.failed, j.created_at, j.claimed_at, j.finished_at, j.errors, j.checkpoint,
+j.output FROM "goncordia".job j WHERE j.state = 1 AND (j.run_at <= $1) AND j.kind IN (SELECT value
+FROM (SELECT u.value FROM unnest($2::text[]) AS u(value) LIMIT cardinality($2::text[])) AS k) AND
+j.queue IN (SELECT value FROM (SELECT u.value FROM unnest($3::text[]) AS u(value) LIMIT
+cardinality($3::text[])) AS q) AND jsonb_exists(j.tags::jsonb, $4) AND jsonb_exists(j.tags::jsonb,
+$5) AND j.group_name = $6 AND j.created_at >= $7 AND j.created_at < $8 AND (j.id::text) < $9 ORDER
+BY (j.id::text) DESC LIMIT $10) AS p1 UNION ALL SELECT * FROM (SELECT j.id, j.kind, j.queue, j.nice,
 j.run_at, coalesce(j.args_raw, convert_to(j.args, 'UTF8')) AS args, j.content, j.payload_version,
 j.max_attempts, j.timeout, j.tags, j.meta, j.unique_key, j.unique_hold, j.unique_until,
 j.group_name, j.group_limit, j.state, j.attempt, j.worker_id, j.session, j.fetch_no, j.started,
 j.cancel_requested, j.failed, j.created_at, j.claimed_at, j.finished_at, j.errors, j.checkpoint,
 j.output FROM "goncordia".job j WHERE j.state = 2 AND (j.run_at <= $1) AND j.kind IN (SELECT value
-FROM (SELECT u.value FROM unnest($2::text[]) AS u(value)) AS k) AND j.queue IN (SELECT value FROM
-(SELECT u.value FROM unnest($3::text[]) AS u(value)) AS q) AND jsonb_exists(j.tags::jsonb, $4) AND
-jsonb_exists(j.tags::jsonb, $5) AND j.group_name = $6 AND j.created_at >= $7 AND j.created_at < $8
-AND (j.id::text) < $9 ORDER BY (j.id::text) DESC LIMIT $10) AS p2 UNION ALL SELECT * FROM (SELECT
-j.id, j.kind, j.queue, j.nice, j.run_at, coalesce(j.args_raw, convert_to(j.args, 'UTF8')) AS args,
-j.content, j.payload_version, j.max_attempts, j.timeout, j.tags, j.meta, j.unique_key,
-j.unique_hold, j.unique_until, j.group_name, j.group_limit, j.state, j.attempt, j.worker_id,
-j.session, j.fetch_no, j.started, j.cancel_requested, j.failed, j.created_at, j.claimed_at,
-j.finished_at, j.errors, j.checkpoint, j.output FROM "goncordia".job j WHERE j.state = 4 AND j.kind
-IN (SELECT value FROM (SELECT u.value FROM unnest($2::text[]) AS u(value)) AS k) AND j.queue IN
-(SELECT value FROM (SELECT u.value FROM unnest($3::text[]) AS u(value)) AS q) AND
-jsonb_exists(j.tags::jsonb, $4) AND jsonb_exists(j.tags::jsonb, $5) AND j.group_name = $6 AND
+FROM (SELECT u.value FROM unnest($2::text[]) AS u(value) LIMIT cardinality($2::text[])) AS k) AND
+j.queue IN (SELECT value FROM (SELECT u.value FROM unnest($3::text[]) AS u(value) LIMIT
+cardinality($3::text[])) AS q) AND jsonb_exists(j.tags::jsonb, $4) AND jsonb_exists(j.tags::jsonb,
+$5) AND j.group_name = $6 AND j.created_at >= $7 AND j.created_at < $8 AND (j.id::text) < $9 ORDER
+BY (j.id::text) DESC LIMIT $10) AS p2 UNION ALL SELECT * FROM (SELECT j.id, j.kind, j.queue, j.nice,
+j.run_at, coalesce(j.args_raw, convert_to(j.args, 'UTF8')) AS args, j.content, j.payload_version,
+j.max_attempts, j.timeout, j.tags, j.meta, j.unique_key, j.unique_hold, j.unique_until,
+j.group_name, j.group_limit, j.state, j.attempt, j.worker_id, j.session, j.fetch_no, j.started,
+j.cancel_requested, j.failed, j.created_at, j.claimed_at, j.finished_at, j.errors, j.checkpoint,
+j.output FROM "goncordia".job j WHERE j.state = 4 AND j.kind IN (SELECT value FROM (SELECT u.value
+FROM unnest($2::text[]) AS u(value) LIMIT cardinality($2::text[])) AS k) AND j.queue IN (SELECT
+value FROM (SELECT u.value FROM unnest($3::text[]) AS u(value) LIMIT cardinality($3::text[])) AS q)
+AND jsonb_exists(j.tags::jsonb, $4) AND jsonb_exists(j.tags::jsonb, $5) AND j.group_name = $6 AND
 j.created_at >= $7 AND j.created_at < $8 AND (j.id::text) < $9 ORDER BY (j.id::text) DESC LIMIT $10)
 AS p3) AS j ORDER BY id DESC LIMIT $10;

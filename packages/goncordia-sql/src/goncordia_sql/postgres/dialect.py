@@ -119,22 +119,24 @@ class PostgresDialect(Dialect):
     def each_id(self, ids: str, /) -> str:
         """See :meth:`Dialect.each_id`."""
         return f"""(SELECT u.number - 1 AS n, u.id
-            FROM unnest({ids}::uuid[]) WITH ORDINALITY AS u(id, number))"""
+            FROM unnest({ids}::uuid[]) WITH ORDINALITY AS u(id, number) {_few(ids)})"""
 
     def each_number(self, ids: str, numbers: str, /) -> str:
         """See :meth:`Dialect.each_number`."""
         return f"""(SELECT u.number - 1 AS n, u.id, u.value
             FROM unnest({ids}::uuid[], {numbers}::bigint[])
-            WITH ORDINALITY AS u(id, value, number))"""
+            WITH ORDINALITY AS u(id, value, number) {_few(ids)})"""
 
     def each_pair(self, ids: str, texts: str, /) -> str:
         """See :meth:`Dialect.each_pair`."""
         return f"""(SELECT u.number - 1 AS n, u.id, u.value
-            FROM unnest({ids}::uuid[], {texts}::text[]) WITH ORDINALITY AS u(id, value, number))"""
+            FROM unnest({ids}::uuid[], {texts}::text[])
+            WITH ORDINALITY AS u(id, value, number) {_few(ids)})"""
 
     def each_text(self, texts: str, /) -> str:
         """See :meth:`Dialect.each_text`."""
-        return f"(SELECT u.value FROM unnest({texts}::text[]) AS u(value))"
+        return f"""(SELECT u.value FROM unnest({texts}::text[]) AS u(value)
+            LIMIT cardinality({texts}::text[]))"""
 
     def ids(self, values: Iterable[UUID], /) -> list[UUID]:
         """See :meth:`Dialect.ids`."""
@@ -155,6 +157,14 @@ class PostgresDialect(Dialect):
     def statement(self, template: str) -> Sql:
         """As :meth:`sql`, with ``{now}`` for the time now."""
         return self.sql(template.replace("{now}", self.now_sql))
+
+
+def _few(ids: str) -> str:
+    """Makes the planner expect few rows, and look each up by index, whatever it knows of the table.
+
+    A statement is planned once, perhaps while the table is empty, and used when it holds millions.
+    """
+    return f"LIMIT cardinality({ids}::uuid[])"
 
 
 def checked_schema(schema: object) -> str:

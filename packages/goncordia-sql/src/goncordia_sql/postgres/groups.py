@@ -47,12 +47,14 @@ class PostgresGroups(Groups):
             """)
         self._idle = dialect.sql(f"""
             SELECT g.name FROM {group} g WHERE NOT EXISTS (
-                SELECT 1 FROM {job} j WHERE j.group_name = g.name AND j.state < {Stored.COMPLETED})
+                SELECT 1 FROM {job} j WHERE j.group_name = g.name AND j.state < {Stored.COMPLETED}
+                OFFSET 0)
             LIMIT :most FOR UPDATE SKIP LOCKED
             """)
         self._forget = dialect.sql(f"""
             DELETE FROM {group} g WHERE g.name = ANY(:names::text[]) AND NOT EXISTS (
-                SELECT 1 FROM {job} j WHERE j.group_name = g.name AND j.state < {Stored.COMPLETED})
+                SELECT 1 FROM {job} j WHERE j.group_name = g.name AND j.state < {Stored.COMPLETED}
+                OFFSET 0)
             """)
 
     def claimable(self, names: Iterable[str]) -> Op[Claimable]:

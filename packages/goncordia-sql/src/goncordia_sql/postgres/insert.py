@@ -78,7 +78,7 @@ class PostgresInsert(Inserting):
                 h.id, h.unique_hold, h.unique_until
             FROM (SELECT u.number - 1 AS n, u.id, u.key
                   FROM unnest(:ids::uuid[], :keys::bytea[]) WITH ORDINALITY AS u(id, key, number)
-                  ) AS k LEFT JOIN {job} h ON h.held_key = k.key
+                  LIMIT cardinality(:ids::uuid[])) AS k LEFT JOIN {job} h ON h.held_key = k.key
             """)
         self._take_key = dialect.sql(f"""
             UPDATE {job} SET held_key = NULL
