@@ -4,15 +4,17 @@ import asyncio
 import sqlite3
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from functools import partial
+from itertools import chain, repeat
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from goncordia.driver import Change, JobState, ListFilter, NewJob
+from goncordia.driver import Change, InsertResult, JobState, ListFilter, NewJob
 from goncordia.errors import (
     DriverBusyError,
     DriverError,
@@ -20,6 +22,7 @@ from goncordia.errors import (
     InvalidCursorError,
 )
 from goncordia_driver_sqlite import SqliteDriver
+from goncordia_driver_sqlite import lane as lane_module
 from goncordia_driver_sqlite.lane import Lane
 from goncordia_sql import Op, ParamStyle, Sql
 
@@ -315,6 +318,154 @@ async def test_a_lone_request_that_fails(lane: Lane) -> None:
     assert await lane.submit(everything) == [1]
 
 
+# ---------------------------------------------------------------- shared statements
+
+
+class Many:
+    """An operation for many items, and what it was called with."""
+
+    def __init__(self) -> None:
+        self.calls: list[list[int]] = []
+
+    def __call__(self, items: Sequence[int]) -> Op[list[str]]:
+        self.calls.append(list(items))
+        for n in items:
+            yield ADD(n=n)
+            if n < 0:
+                raise InvalidCursorError(f"no {n}")
+        return [str(n) for n in items]
+
+
+async def test_neighbours_in_a_commit_share_a_call(lane: Lane) -> None:
+    many, other = Many(), Many()
+    gate = Gate(lane)
+    asked: list[asyncio.Future[Any]] = [
+        lane.submit_many(many, [1, 2]),
+        lane.submit_many(many, [3], lone=True),
+        lane.submit(partial(add, 4)),
+        lane.submit_many(many, [5], lone=True),
+        lane.submit_many(other, [6]),
+        lane.submit_many(other, [7, 8, 9]),
+    ]
+    await gate.open()
+    answers = await asyncio.gather(*asked)
+    assert answers == [["1", "2"], ["3"], 4, ["5"], ["6"], ["7", "8", "9"]]
+    assert many.calls == [[1, 2, 3], [5]]
+    assert other.calls == [[6, 7, 8, 9]]
+    assert lane.transactor.committed == 1
+
+
+async def test_one_that_fails_among_those_that_share_a_call(lane: Lane) -> None:
+    many = Many()
+    gate = Gate(lane)
+    asked = [lane.submit_many(many, [n]) for n in (1, -2, 3)]
+    await gate.open()
+    answers = await asyncio.gather(*asked, return_exceptions=True)
+    assert answers[::2] == [["1"], ["3"]]
+    assert str(answers[1]) == "no -2"
+    assert many.calls == [[1, -2, 3], [1], [-2], [3]]
+    assert await lane.submit(everything) == [1, 3]
+
+
+async def test_one_that_is_cancelled_among_those_that_share_a_call(lane: Lane) -> None:
+    many, running, go_on = Many(), threading.Event(), threading.Event()
+
+    def slow_many(items: Sequence[int]) -> Op[list[str]]:
+        running.set()
+        go_on.wait()
+        return (yield from many(items))
+
+    gate = Gate(lane)
+    asked = [lane.submit_many(slow_many, [n]) for n in range(4)]
+    asked[1].cancel()  # in time
+    await gate.open()
+    await asyncio.to_thread(running.wait)
+    asked[2].cancel()  # while it runs
+    go_on.set()
+    assert [await asked[0], await asked[3]] == [["0"], ["3"]]
+    assert asked[2].cancelled()
+    assert many.calls == [[0, 2, 3]]
+    assert await lane.submit(everything) == [0, 2, 3]
+
+
+def test_threads_share_a_call(database: str) -> None:
+    lane, many = make_lane(database), Many()
+    answers: dict[int, list[str]] = {}
+
+    def add_ten(first: int) -> None:
+        for n in range(first, first + 10):
+            answers[n] = lane.call_many(many, [n], lone=True)
+
+    threads = [threading.Thread(target=add_ten, args=(k * 100,)) for k in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert answers == {n: [str(n)] for n in lane.call(everything)}
+    assert len(answers) == 80
+    lane.close()
+
+
+# ---------------------------------------------------------------- waking the thread
+
+
+async def test_those_that_ask_in_one_turn_of_the_loop_wake_it_once(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lane = make_lane(database)
+    monkeypatch.setattr(lane, "_start", lambda: None)  # so that what would wake it can be seen
+    tokens = lane._tokens
+    asked = [lane.submit(partial(add, n)) for n in range(50)]
+    assert tokens.empty()
+    await asyncio.sleep(0)
+    assert (tokens.get_nowait(), tokens.empty()) == (True, True)
+    lane.call(everything)
+    assert await asyncio.gather(*asked) == list(range(50))
+    assert lane.transactor.committed == 1
+    lane.close()
+
+
+async def test_the_end_waits_for_those_who_have_just_asked(database: str) -> None:
+    lane = make_lane(database)
+    for start in (0, 10):  # it may be opened again
+        lane.open()
+        asked = [lane.submit(partial(add, start + n)) for n in range(3)]
+        await lane.aclose()
+        assert [future.result() for future in asked] == [start, start + 1, start + 2]
+        with pytest.raises(DriverUnavailableError, match="closed"):
+            lane.submit(everything)
+
+
+async def test_a_loop_that_ends_before_it_wakes_the_thread(lane: Lane) -> None:
+    """What was asked on it is done all the same, with what is asked next."""
+
+    def ask() -> None:
+        lane.submit(partial(add, 1))
+        asyncio.get_running_loop().stop()
+
+    def run_it() -> None:
+        with closing(asyncio.new_event_loop()) as loop:
+            loop.call_soon(ask)
+            loop.run_forever()
+
+    await asyncio.to_thread(run_it)
+    assert await lane.submit(partial(add, 2)) == 2
+    assert await lane.submit(everything) == [1, 2]
+
+
+async def test_after_a_slow_commit_those_who_shared_it_may_share_the_next(
+    lane: Lane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slept: list[float] = []
+    times = chain([0, 0.0005, 0, 0.1], repeat(0))
+    clock = SimpleNamespace(monotonic=times.__next__, sleep=slept.append)
+    monkeypatch.setattr(lane_module, "time", clock)
+    for n in (0, 10):
+        await asyncio.gather(*(lane.submit(partial(add, n + k)) for k in range(4)))
+    await lane.aclose()
+    assert slept == [pytest.approx(0.005)]
+
+
 # ---------------------------------------------------------------- in the driver
 
 
@@ -346,6 +497,30 @@ async def test_many_producers_share_commits(
     await asyncio.gather(*(produce() for _ in range(16)))
     assert await driver.executor().count(ListFilter()) == 320
     assert driver._core.writer.transactor.committed - before <= 160
+
+
+async def test_what_shares_a_statement_is_answered_each_for_itself(
+    driver: SqliteDriver, new_job: Callable[..., NewJob]
+) -> None:
+    """A repeated insert, a held key, and one that cannot be stored at all."""
+    known, keyed = new_job(), new_job(unique_key=b"k" * 32)
+    await driver.executor().insert_many([known])
+    bad = new_job(meta={"k": object()})
+    new = new_job()
+    jobs = [known, new, keyed, new_job(unique_key=b"k" * 32), bad, new, new_job()]
+    inserting = [driver.executor().insert_many([job]) for job in jobs]
+    answers = await asyncio.gather(*inserting, return_exceptions=True)
+    found = [answer[0] if isinstance(answer, list) else type(answer) for answer in answers]
+    assert found == [
+        InsertResult(known.id, "REPLAYED"),
+        InsertResult(new.id, "INSERTED"),
+        InsertResult(keyed.id, "INSERTED"),
+        InsertResult(jobs[3].id, "DUPLICATE", keyed.id),
+        TypeError,
+        InsertResult(new.id, "REPLAYED"),
+        InsertResult(jobs[6].id, "INSERTED"),
+    ]
+    assert await driver.executor().count(ListFilter()) == 4
 
 
 async def test_asynchronous_and_synchronous_code_together(

@@ -65,8 +65,8 @@ class SqliteExecutor(BaseExecutor):
         """See :meth:`BaseExecutor.insert_many`."""
         if not jobs:
             return []
-        results = await self._core.writer.submit(
-            lambda: self._ops.insert.insert_many(jobs), lone=len(jobs) == 1
+        results = await self._core.writer.submit_many(
+            self._ops.insert.insert_many, jobs, lone=len(jobs) == 1
         )
         self._core.wakes.look()
         return results
@@ -217,8 +217,8 @@ class SqliteSyncExecutor(SyncExecutor):
         if not jobs:
             return []
         self._core.ready()
-        results = self._core.writer.call(
-            lambda: self._ops.insert.insert_many(jobs), lone=len(jobs) == 1
+        results = self._core.writer.call_many(
+            self._ops.insert.insert_many, jobs, lone=len(jobs) == 1
         )
         self._core.wakes.look()
         return results

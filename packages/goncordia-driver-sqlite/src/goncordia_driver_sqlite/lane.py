@@ -18,7 +18,8 @@ import sqlite3
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
+from functools import partial
 from queue import SimpleQueue
 from typing import Any, Final, TypeVar, cast
 
@@ -32,12 +33,16 @@ from goncordia_sql import Op
 __all__ = ["Lane"]
 
 T = TypeVar("T")
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
 
 _MOST_IN_ONE: Final = 256
 """Requests in one transaction, at most."""
 _SEVERAL: Final = 4
-_MOMENT: Final = 0.00005
-"""Seconds that those who shared a commit have, to ask again and share the next one too."""
+_SLOW: Final = 0.001
+"""Seconds of a commit from which on it is worth to wait until more can share the next."""
+_MOMENT: Final = 0.05
+"""The part of a slow commit's time that those who shared it have, to ask again."""
 
 
 class Lane:
@@ -68,7 +73,9 @@ class Lane:
         """Held while a request is taken in, so that none comes after the last."""
         self._requests: deque[Request] = deque()
         self._tokens: SimpleQueue[bool] = SimpleQueue()
-        """Wakes the thread: one for each of its requests; False after the last."""
+        """Wakes the thread; False after the last request."""
+        self._waker: asyncio.AbstractEventLoop | None = None
+        """The loop that is about to wake it."""
         self._thread: threading.Thread | None = None
         self._closed = True
         self._pid = os.getpid()
@@ -85,6 +92,20 @@ class Lane:
         """
         return self._submit(Request(operation, asyncio.get_running_loop(), lone=lone))
 
+    def submit_many(
+        self,
+        many: Callable[[Sequence[Item]], Op[list[Answer]]],
+        items: Sequence[Item],
+        *,
+        lone: bool = False,
+    ) -> asyncio.Future[list[Answer]]:
+        """Run ``many(items)``, which answers each item; with those of others, if they wait.
+
+        So the jobs that are inserted one by one, and share a commit, share a statement as well.
+        """
+        loop = asyncio.get_running_loop()
+        return self._submit(Request(partial(many, items), loop, lone=lone, many=many, items=items))
+
     def submit_function(self, function: Callable[[], T]) -> asyncio.Future[T]:
         """Call a function on the lane's thread, outside of any transaction."""
         return self._submit(Request(function, asyncio.get_running_loop(), alone=True))
@@ -97,8 +118,21 @@ class Lane:
             self._requests.append(request)
             if self._thread is None:
                 self._start()
-            self._tokens.put(not last)
+            if last:
+                self._tokens.put(False)
+            else:
+                self._wake_soon(request.future.get_loop())
         return request.future
+
+    def _wake_soon(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Wake the thread in the loop's next turn, once.
+
+        Whatever else is ready on the loop asks first and shares the commit, and the two threads do
+        not wrestle for the interpreter meanwhile.
+        """
+        if self._waker is not loop:
+            self._waker = loop
+            loop.call_soon(self._tokens.put, True)
 
     def _start(self) -> None:
         self._tokens = SimpleQueue()
@@ -109,7 +143,20 @@ class Lane:
 
     def call(self, operation: Callable[[], Op[T]], *, lone: bool = False) -> T:
         """As :meth:`submit`, on the calling thread; waits."""
-        request = Request(operation, lone=lone)
+        return cast(T, self._call(Request(operation, lone=lone)))
+
+    def call_many(
+        self,
+        many: Callable[[Sequence[Item]], Op[list[Answer]]],
+        items: Sequence[Item],
+        *,
+        lone: bool = False,
+    ) -> list[Answer]:
+        """As :meth:`submit_many`, on the calling thread; waits."""
+        request = Request(partial(many, items), lone=lone, many=many, items=items)
+        return cast("list[Answer]", self._call(request))
+
+    def _call(self, request: Request) -> Any:
         with self._gate:
             self._check()
             self._requests.append(request)
@@ -117,7 +164,7 @@ class Lane:
             self._run_pending(until=request)
         if request.error is not None:
             raise request.error
-        return cast(T, request.value)
+        return request.value
 
     def _check(self) -> None:
         if self._pid != os.getpid():
@@ -174,6 +221,7 @@ class Lane:
         goes_on = True
         while goes_on:
             goes_on = tokens.get()
+            self._waker = None  # whoever asks from now on may be too late for this time
             if self._requests:
                 # Whatever is raised here, the callers have heard of it.
                 with self._lock, contextlib.suppress(BaseException):
@@ -187,6 +235,7 @@ class Lane:
             batch = self._next_batch()
             if not batch:
                 continue
+            began = time.monotonic()
             try:
                 if batch[0].alone:
                     self._call_function(batch[0])
@@ -197,8 +246,9 @@ class Lane:
                 raise
             finally:
                 deliver(batch)
-            if len(batch) >= _SEVERAL and until is None:
-                time.sleep(_MOMENT)
+            took = time.monotonic() - began
+            if took > _SLOW and len(batch) >= _SEVERAL and until is None:
+                time.sleep(took * _MOMENT)
 
     def _next_batch(self) -> list[Request]:
         """The requests to run together; those whose caller has gone are left out."""

@@ -8,6 +8,8 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from goncordia_sql import Op
+
 __all__ = ["Failure", "Request", "caused", "deliver"]
 
 
@@ -19,10 +21,12 @@ class Request:
         future: for a caller on an event loop.
         alone: it is a function, to be called outside of any transaction.
         lone: see :meth:`Lane.submit`.
+        many: see :meth:`Lane.submit_many`; None: it shares nothing but the commit.
+        items: the arguments of ``many``.
         done: it was answered, by ``value`` or ``error``.
     """
 
-    __slots__ = ("alone", "done", "error", "future", "lone", "value", "work")
+    __slots__ = ("alone", "done", "error", "future", "items", "lone", "many", "value", "work")
 
     def __init__(
         self,
@@ -31,11 +35,15 @@ class Request:
         *,
         alone: bool = False,
         lone: bool = False,
+        many: Callable[[Sequence[Any]], Op[list[Any]]] | None = None,
+        items: Sequence[Any] = (),
     ) -> None:
         self.work = work
         self.future: asyncio.Future[Any] | None = None if loop is None else loop.create_future()
         self.alone = alone
         self.lone = lone
+        self.many = many
+        self.items = items
         self.done = False
         self.value: Any = None
         self.error: BaseException | None = None

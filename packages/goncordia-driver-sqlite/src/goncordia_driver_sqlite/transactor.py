@@ -9,8 +9,10 @@ import os
 import random
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
-from typing import Final
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby, islice
+from operator import attrgetter
+from typing import Any, Final
 
 from goncordia_driver_sqlite.adapters import Sqlite3Adapter
 from goncordia_driver_sqlite.errors import is_busy, translation
@@ -135,8 +137,7 @@ class Transactor:
                 committing = False
                 adapter.run(self._begin)
                 of_one = True
-                for request in batch:
-                    request.value = run_sync(request.work(), adapter)
+                _run_together(batch, adapter)
                 of_one = False
                 committing = True
                 adapter.run("COMMIT")
@@ -179,6 +180,20 @@ def _run_lone(request: Request, adapter: Sqlite3Adapter) -> bool:
     finally:
         operation.close()
     return False
+
+
+def _run_together(batch: Sequence[Request], adapter: Sqlite3Adapter) -> None:
+    """Run the operations of one transaction; neighbours with the same ``many`` as one."""
+    for many, neighbours in groupby(batch, key=attrgetter("many")):
+        requests = list(neighbours)
+        if many is None or len(requests) == 1:
+            for request in requests:
+                request.value = run_sync(request.work(), adapter)
+        else:
+            items = [item for request in requests for item in request.items]
+            answers: Iterator[Any] = iter(run_sync(many(items), adapter))
+            for request in requests:
+                request.value = list(islice(answers, len(request.items)))
 
 
 def _identity(path: str) -> tuple[int, int] | None:
