@@ -37,7 +37,8 @@ class PostgresGroups(Groups):
         of_names = f"FROM {group} g WHERE g.name = ANY(:names::text[])"
         self._lock_to_park = dialect.sql(f"SELECT g.name {of_names} FOR UPDATE SKIP LOCKED")
         self._lock_to_claim = dialect.sql(f"SELECT g.name {of_names} FOR NO KEY UPDATE SKIP LOCKED")
-        self._lock_to_end = dialect.sql(f"SELECT g.name {of_names} ORDER BY g.name FOR KEY SHARE")
+        self.entering = dialect.sql(f"SELECT g.name {of_names} ORDER BY g.name FOR KEY SHARE")
+        """What ends claims of groups runs this: others may claim of them after its commit."""
         # Who does not get the advisory lock leaves the row to the one that has it, and waits not.
         self._create = dialect.sql(f"""
             INSERT INTO {group} (name)
@@ -79,7 +80,7 @@ class PostgresGroups(Groups):
 
     def enter(self, names: Iterable[str]) -> Op[None]:
         """See :meth:`Groups.enter`."""
-        yield self._lock_to_end(names=sorted(names))
+        yield self.entering(names=sorted(names))
 
     def forget(self, limit: int) -> Op[None]:
         """Delete the rows of groups that have no unfinished jobs."""

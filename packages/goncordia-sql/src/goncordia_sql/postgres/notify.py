@@ -9,17 +9,19 @@ not understand it takes for a gap.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Callable, Iterable
+from typing import Final, TypeVar
 from uuid import UUID
 
 import msgspec
 
 from goncordia.driver import After, NewJob, Wake
 from goncordia_sql.postgres.dialect import PostgresDialect, quoted
-from goncordia_sql.statement import Op
+from goncordia_sql.statement import Op, Sql
 
-__all__ = ["News", "Notify", "channel_of", "heard"]
+__all__ = ["News", "Notify", "channel_of", "heard", "watched"]
+
+T = TypeVar("T")
 
 _PREFIX: Final = "goncordia_"
 _LONGEST_CHANNEL: Final = 63
@@ -143,3 +145,17 @@ class Notify:
     def send(self, news: News) -> Op[None]:
         """Say it, at the commit."""
         yield self._send.alone(channel=self.channel, message=news.message())
+
+
+def watched(operation: Op[T], sql: Sql, seen: Callable[[], None]) -> Op[T]:
+    """The operation; when it comes to this statement, that is told."""
+    try:
+        step = next(operation)
+        while True:
+            if step.sql is sql:
+                seen()
+            step = operation.send((yield step))
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]  # StopIteration.value is T here
+    finally:
+        operation.close()
