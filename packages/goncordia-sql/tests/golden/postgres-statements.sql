@@ -22,7 +22,7 @@ SELECT g.name FROM "goncordia".job_group g WHERE g.name = ANY($1::text[]) FOR UP
 SELECT g.name FROM "goncordia".job_group g WHERE g.name = ANY($1::text[]) FOR NO KEY UPDATE SKIP
 LOCKED;
 
--- groups.lock_to_end
+-- groups.entering
 SELECT g.name FROM "goncordia".job_group g WHERE g.name = ANY($1::text[]) ORDER BY g.name FOR KEY
 SHARE;
 
@@ -158,20 +158,20 @@ $9::timestamptz[], $10::integer[]) AS u(first, since, last) CROSS JOIN LATERAL (
 i.group_name IS NOT NULL OR i.run_at > f.now OR ($11::text[] IS NOT NULL AND i.kind <>
 ALL($11::text[])) AS other FROM "goncordia".job i WHERE i.state = 1 AND i.queue = $7::text AND
 (i.nice, i.run_at) >= (u.first, u.since) AND i.nice <= u.last ORDER BY i.nice, i.run_at, i.id LIMIT
-$12::bigint FOR UPDATE SKIP LOCKED ) AS r WHERE f.open AND NOT f.paused AND (f.next_run_at > f.now)
-IS NOT FALSE LIMIT $12::bigint ), claimed AS ( UPDATE "goncordia".job j SET state = 3, attempt =
-j.attempt + 1, started = 0, ended_session = j.session, ended_fetch_no = j.fetch_no, session =
-$6::uuid, fetch_no = $13::bigint, claimed_at = statement_timestamp(), worker_id = $14::text FROM
-ready r WHERE j.id = r.id AND NOT (SELECT bool_or(other) FROM ready) RETURNING j.id, j.kind,
-j.queue, j.nice, j.run_at, coalesce(j.args_raw, convert_to(j.args, 'UTF8')) AS args, j.content,
-j.payload_version, j.max_attempts, j.timeout, j.tags, j.meta, j.unique_key, j.unique_hold,
-j.unique_until, j.group_name, j.group_limit, j.attempt - 1 AS attempt, j.created_at, j.errors,
-j.checkpoint ) SELECT NULL::integer AS flags, NULL::uuid[] AS done, c.* FROM claimed c UNION ALL
-SELECT CASE WHEN f.open THEN 1 ELSE 0 END + CASE WHEN f.paused THEN 2 ELSE 0 END + CASE WHEN
-f.next_run_at <= f.now THEN 4 ELSE 0 END + CASE WHEN (SELECT bool_or(other) FROM ready) THEN 8 ELSE
-0 END, CASE WHEN f.done < $4::bigint THEN ARRAY(SELECT id FROM done) END, NULL, NULL, NULL, NULL,
-f.next_run_at, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, f.now,
-NULL, NULL FROM facts f;
+$12::bigint FOR UPDATE SKIP LOCKED ) AS r WHERE f.open AND NOT f.paused AND ($13::boolean OR
+(f.next_run_at > f.now) IS NOT FALSE) LIMIT $12::bigint ), claimed AS ( UPDATE "goncordia".job j SET
+state = 3, attempt = j.attempt + 1, started = 0, ended_session = j.session, ended_fetch_no =
+j.fetch_no, session = $6::uuid, fetch_no = $14::bigint, claimed_at = statement_timestamp(),
+worker_id = $15::text FROM ready r WHERE j.id = r.id AND NOT (SELECT bool_or(other) FROM ready)
+RETURNING j.id, j.kind, j.queue, j.nice, j.run_at, coalesce(j.args_raw, convert_to(j.args, 'UTF8'))
+AS args, j.content, j.payload_version, j.max_attempts, j.timeout, j.tags, j.meta, j.unique_key,
+j.unique_hold, j.unique_until, j.group_name, j.group_limit, j.attempt - 1 AS attempt, j.created_at,
+j.errors, j.checkpoint ) SELECT NULL::integer AS flags, NULL::uuid[] AS done, c.* FROM claimed c
+UNION ALL SELECT CASE WHEN f.open THEN 1 ELSE 0 END + CASE WHEN f.paused THEN 2 ELSE 0 END + CASE
+WHEN f.next_run_at <= f.now THEN 4 ELSE 0 END + CASE WHEN (SELECT bool_or(other) FROM ready) THEN 8
+ELSE 0 END, CASE WHEN f.done < $4::bigint THEN ARRAY(SELECT id FROM done) END, NULL, NULL, NULL,
+NULL, f.next_run_at, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+f.now, NULL, NULL FROM facts f;
 
 -- finish.held
 SELECT k.n, j.state, j.run_at, j.failed, j.attempt, j.started, j.cancel_requested, j.session,

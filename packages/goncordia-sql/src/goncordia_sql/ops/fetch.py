@@ -185,6 +185,8 @@ class Fetch(Topic):
         first = walk.first_later
         for queue in queues:
             for (run_at,) in (yield self._next_run_at(queue=queue.name)).rows:
+                if run_at <= walk.now:
+                    return None  # somebody holds it locked, for nobody knows how long
                 first = min(first, self.times.seconds(run_at, walk.now))
         return first
 

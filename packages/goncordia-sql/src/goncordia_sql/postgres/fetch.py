@@ -27,7 +27,7 @@ from goncordia_sql.postgres.completing import NOTHING, Completed, completing
 from goncordia_sql.postgres.dialect import PostgresDialect
 from goncordia_sql.postgres.marks import WHOLE, Marks, Ranges
 from goncordia_sql.rows import READY_ROW, RowCodec
-from goncordia_sql.statement import Op, Statement
+from goncordia_sql.statement import Op
 from goncordia_sql.states import Stored
 
 __all__ = ["PostgresFetch"]
@@ -82,7 +82,8 @@ class PostgresFetch(Fetch):
                     AND (i.nice, i.run_at) >= (u.first, u.since) AND i.nice <= u.last
                     ORDER BY i.nice, i.run_at, i.id LIMIT :most::bigint FOR UPDATE SKIP LOCKED
                 ) AS r
-                WHERE f.open AND NOT f.paused AND (f.next_run_at > f.now) IS NOT FALSE
+                WHERE f.open AND NOT f.paused
+                AND (:leave_due::boolean OR (f.next_run_at > f.now) IS NOT FALSE)
                 LIMIT :most::bigint
             ), claimed AS (
                 UPDATE {job} j SET state = {Stored.RUNNING}, attempt = j.attempt + 1, started = 0,
@@ -131,14 +132,18 @@ class PostgresFetch(Fetch):
         found = _Found(request.limit)
         done: set[UUID] | None = None
         for n, queue in enumerate(request.queues):
-            whole = False
+            whole = leave_due = False
             most = min(queue.limit, found.room())
             while True:
                 began = self._marks.now()
                 ranges = WHOLE if whole else self._marks.ranges(queue.name)
-                answer = yield self._ask(
-                    NOTHING if done is not None else completed, request, queue, most, ranges
-                )
+                values = {
+                    **(completed if done is None else NOTHING).values(),
+                    **self._asked(request, queue, most, ranges),
+                    "leave_due": leave_due,
+                }
+                alone = len(request.queues) == 1
+                answer = yield (self._exchange.alone if alone else self._exchange)(**values)
                 flags, now, next_run_at, just_done, rows = self._answer(answer.rows, completed)
                 if done is None:
                     done = just_done
@@ -147,8 +152,12 @@ class PostgresFetch(Fetch):
                 if flags & _PAUSED:
                     found.paused.append(queue.name)
                     break
-                if flags & _DUE:
-                    yield self._promote.alone(queue=queue.name, now=now, most=_PROMOTED_AT_ONCE)
+                if flags & _DUE and not leave_due:
+                    promoted = yield self._promote.alone(
+                        queue=queue.name, now=now, most=_PROMOTED_AT_ONCE
+                    )
+                    # What somebody holds locked stays as it is, and in nobody's way.
+                    leave_due = not promoted.changed
                     continue
                 if flags & _OTHER:
                     self._walks[queue.name] = _WALKS
@@ -167,8 +176,7 @@ class PostgresFetch(Fetch):
                     break
                 if ranges.whole:
                     if next_run_at is not None:
-                        seconds = self.times.seconds(next_run_at, now)
-                        found.next_due_in = min(found.next_due_in, seconds)
+                        found.meet_later(self.times.seconds(next_run_at, now))
                     break
                 if rows and self._marks.may_come_short(queue.name):
                     found.more = True
@@ -179,32 +187,22 @@ class PostgresFetch(Fetch):
                 break
         return done or set(), found.result()
 
-    def _ask(
-        self,
-        completed: Completed,
-        request: FetchRequest,
-        queue: QueueFetch,
-        most: int,
-        ranges: Ranges,
-    ) -> Statement:
+    def _asked(
+        self, request: FetchRequest, queue: QueueFetch, most: int, ranges: Ranges
+    ) -> dict[str, Any]:
         kinds = queue.kinds
-        wanted = None if kinds is None else [kind for kind, number in kinds.items() if number > 0]
-        values: dict[str, Any] = {
-            **completed.values(),
+        return {
             "session": request.session,
             "fetch_no": request.fetch_no,
             "worker_id": request.worker_id,
             "queue": queue.name,
-            "kinds": wanted,
+            "kinds": None if kinds is None else [kind for kind, n in kinds.items() if n > 0],
             "first": ranges.first,
             "since": ranges.since,
             "last": ranges.last,
             "most": most,
             "now": self._time(),
         }
-        if len(request.queues) == 1:
-            return self._exchange.alone(**values)
-        return self._exchange(**values)
 
     def _answer(
         self, raw: Sequence[Sequence[Any]], completed: Completed
@@ -233,7 +231,14 @@ class _Found:
         self.jobs: list[JobRow] = []
         self.paused: list[str] = []
         self.more = False
-        self.next_due_in = inf
+        self.next_due_in: float | None = inf
+
+    def meet_later(self, seconds: float) -> None:
+        """Note when a job is due. One that is due already is locked, for nobody knows how long."""
+        if seconds <= 0:
+            self.next_due_in = None
+        elif self.next_due_in is not None:
+            self.next_due_in = min(self.next_due_in, seconds)
 
     def room(self) -> int:
         """How many more it may claim."""
@@ -245,11 +250,11 @@ class _Found:
 
     def and_then(self, rest: FetchResult) -> FetchResult:
         """It, and what a fetch from the rest of the queues found."""
-        due_in = rest.next_due_in
+        known = self.next_due_in is not None and rest.next_due_in is not None
         return FetchResult(
             self.jobs + rest.jobs,
             self.more or rest.more,
-            None if due_in is None else min(self.next_due_in, due_in),
+            min(self.next_due_in or 0.0, rest.next_due_in or 0.0) if known else None,
             (*self.paused, *rest.paused),
             rest.lost,
         )
