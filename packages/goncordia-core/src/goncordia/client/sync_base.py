@@ -7,7 +7,6 @@ from typing import Generic, TypeVar
 
 from goncordia.client.operations.core import Core
 from goncordia.client.operations.steps import Op, run_sync
-from goncordia.clock import Clock
 from goncordia.driver import SyncExecutor, SyncTxDriver, SyncTxExecutor
 from goncordia.driver.portal import Portal
 from goncordia.options import InsertOpts
@@ -16,23 +15,6 @@ __all__ = ["SyncBase"]
 
 Tx_contra = TypeVar("Tx_contra", contravariant=True)
 R = TypeVar("R")
-
-
-class _Sleeper:
-    """Blocks a thread on a clock, whose timers need an event loop: one is made at the first use."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._portal: Portal | None = None
-
-    def __call__(self, seconds: float) -> None:
-        if self._portal is None:
-            self._portal = Portal()
-        self._portal.call(lambda: self._clock.sleep(seconds))
-
-    def close(self) -> None:
-        if self._portal is not None:
-            self._portal.stop()
 
 
 class SyncBase(Generic[Tx_contra]):
@@ -52,15 +34,15 @@ class SyncBase(Generic[Tx_contra]):
         return f"<SyncClient of {type(self._driver).__name__}>"
 
     def _run(self, op: Op[SyncExecutor, R]) -> R:
-        sleeper = _Sleeper(self._driver.clock)
-        try:
-            return run_sync(op, self._driver.sync_executor(), sleeper)
-        finally:
-            sleeper.close()
+        return run_sync(op, self._driver.sync_executor(), self._sleep)
 
     def _run_tx(self, tx: Tx_contra, op: Op[SyncTxExecutor, R]) -> R:
-        sleeper = _Sleeper(self._driver.clock)
+        return run_sync(op, self._driver.unwrap_sync_tx(tx), self._sleep)
+
+    def _sleep(self, seconds: float) -> None:
+        """Block the thread on the driver's clock, whose timers need an event loop."""
+        portal = Portal()
         try:
-            return run_sync(op, self._driver.unwrap_sync_tx(tx), sleeper)
+            portal.call(lambda: self._driver.clock.sleep(seconds))
         finally:
-            sleeper.close()
+            portal.stop()
