@@ -130,65 +130,78 @@ class PostgresFetch(Fetch):
             longer way is part of it.
         """
         found = _Found(request.limit)
-        done: set[UUID] | None = None
+        done: set[UUID] = set()
         for n, queue in enumerate(request.queues):
-            whole = leave_due = False
-            most = min(queue.limit, found.room())
-            while True:
-                began = self._marks.now()
-                ranges = WHOLE if whole else self._marks.ranges(queue.name)
-                values = {
-                    **(completed if done is None else NOTHING).values(),
-                    **self._asked(request, queue, most, ranges),
-                    "leave_due": leave_due,
-                }
-                alone = len(request.queues) == 1
-                answer = yield (self._exchange.alone if alone else self._exchange)(**values)
-                flags, now, next_run_at, just_done, rows = self._answer(answer.rows, completed)
-                if done is None:
-                    done = just_done
-                if not flags & _OPEN:
-                    return done, FetchResult(found.jobs, lost=True)
-                if flags & _PAUSED:
-                    found.paused.append(queue.name)
-                    break
-                if flags & _DUE and not leave_due:
-                    promoted = yield self._promote.alone(
-                        queue=queue.name, now=now, most=_PROMOTED_AT_ONCE
-                    )
-                    # What somebody holds locked stays as it is, and in nobody's way.
-                    leave_due = not promoted.changed
-                    continue
-                if flags & _OTHER:
-                    self._walks[queue.name] = _WALKS
-                    rest = msgspec.structs.replace(
-                        request, limit=found.room(), queues=request.queues[n:]
-                    )
-                    return done, found.and_then((yield from self.fetch(rest)))
-                self._marks.note(queue.name, ranges, rows, len(rows) == most, began)
-                found.jobs += self.codec.claimed(
-                    rows, now, request.session, request.fetch_no, request.worker_id
+            seen = yield from self._look(
+                completed if n == 0 else NOTHING, request, queue, min(queue.limit, found.room())
+            )
+            done |= seen.done
+            found.jobs += seen.jobs
+            if not seen.flags & _OPEN:
+                return done, FetchResult(found.jobs, lost=True)
+            if seen.flags & _OTHER:
+                self._walks[queue.name] = _WALKS
+                rest = msgspec.structs.replace(
+                    request, limit=found.room(), queues=request.queues[n:]
                 )
-                most -= len(rows)
-                if most <= 0:
-                    found.more = True
-                    found.next_due_in = 0.0
-                    break
-                if ranges.whole:
-                    if next_run_at is not None:
-                        found.meet_later(self.times.seconds(next_run_at, now))
-                    break
-                if rows and self._marks.may_come_short(queue.name):
-                    found.more = True
-                    found.next_due_in = 0.0
-                    break
-                whole = True
+                return done, found.and_then((yield from self.fetch(rest)))
+            if seen.flags & _PAUSED:
+                found.paused.append(queue.name)
+            elif seen.more:
+                found.more = True
+                found.meet_due()
+            elif seen.next_run_at is not None:
+                found.meet_later(self.times.seconds(seen.next_run_at, seen.now))
             if found.room() <= 0:
                 break
-        return done or set(), found.result()
+        return done, found.result()
+
+    def _look(
+        self, completed: Completed, request: FetchRequest, queue: QueueFetch, most: int
+    ) -> Op[_Seen]:
+        """Claim from one queue: from its marks on, and if that does not tell, from the head."""
+        ask = self._exchange.alone if len(request.queues) == 1 else self._exchange
+        seen = _Seen()
+        leave_due = False
+        ranges = self._marks.ranges(queue.name)
+        while True:
+            room = most - len(seen.jobs)
+            began = self._marks.now()
+            answer = yield ask(
+                **completed.values(), **self._asked(request, queue, room, ranges, leave_due)
+            )
+            claimed = seen.read(answer.rows, completed)
+            completed = NOTHING
+            if seen.flags & _DUE and not leave_due and seen.may_claim():
+                promoted = yield self._promote.alone(
+                    queue=queue.name, now=seen.now, most=_PROMOTED_AT_ONCE
+                )
+                # What somebody holds locked stays as it is, and in nobody's way.
+                leave_due = not promoted.changed
+                continue
+            if not seen.may_claim() or seen.flags & _OTHER:
+                return seen
+            seen.jobs += self.codec.claimed(
+                claimed, seen.now, request.session, request.fetch_no, request.worker_id
+            )
+            self._marks.note(queue.name, ranges, claimed, len(claimed) == room, began)
+            seen.more = len(claimed) == room or (
+                bool(claimed) and not ranges.whole and self._marks.may_come_short(queue.name)
+            )
+            if seen.more or ranges.whole:
+                if len(claimed) < len(seen.jobs):
+                    # What was found from the head may come before what was found from a mark.
+                    seen.jobs.sort(key=lambda job: (-job.priority, job.run_at, job.id))
+                return seen
+            ranges = WHOLE
 
     def _asked(
-        self, request: FetchRequest, queue: QueueFetch, most: int, ranges: Ranges
+        self,
+        request: FetchRequest,
+        queue: QueueFetch,
+        most: int,
+        ranges: Ranges,
+        leave_due: bool,
     ) -> dict[str, Any]:
         kinds = queue.kinds
         return {
@@ -200,27 +213,48 @@ class PostgresFetch(Fetch):
             "first": ranges.first,
             "since": ranges.since,
             "last": ranges.last,
+            "leave_due": leave_due,
             "most": most,
             "now": self._time(),
         }
 
-    def _answer(
-        self, raw: Sequence[Sequence[Any]], completed: Completed
-    ) -> tuple[int, Any, Any, set[UUID], list[Sequence[Any]]]:
-        """Flags, time, when the first job for later is due, what was completed, what claimed."""
-        flags = 0
-        now: Any = None
-        next_run_at: Any = None
-        done: set[UUID] = set()
-        rows: list[Sequence[Any]] = []
+
+class _Seen:
+    """What was seen of one queue.
+
+    Attributes:
+        flags: of the last answer.
+        now: the time of it.
+        next_run_at: when the first job for later is due.
+        done: the jobs that were completed.
+        jobs: what was claimed.
+        more: there may be more to claim.
+    """
+
+    def __init__(self) -> None:
+        self.flags = 0
+        self.now: Any = None
+        self.next_run_at: Any = None
+        self.done: set[UUID] = set()
+        self.jobs: list[JobRow] = []
+        self.more = False
+
+    def read(self, raw: Sequence[Sequence[Any]], completed: Completed) -> list[Sequence[Any]]:
+        """Take an answer in, and return the rows that it claimed, in order."""
+        claimed: list[Sequence[Any]] = []
         for row in raw:
             if row[0] is None:
-                rows.append(row[_BEFORE:])
+                claimed.append(row[_BEFORE:])
                 continue
-            flags, now, next_run_at = row[0], row[_BEFORE + _CREATED_AT], row[_BEFORE + _RUN_AT]
-            done = completed.done(row[1])
-        rows.sort(key=_order)
-        return flags, now, next_run_at, done, rows
+            self.flags = row[0]
+            self.now, self.next_run_at = row[_BEFORE + _CREATED_AT], row[_BEFORE + _RUN_AT]
+            self.done |= completed.done(row[1])
+        claimed.sort(key=_order)
+        return claimed
+
+    def may_claim(self) -> bool:
+        """Whether the session is open, and the queue not paused."""
+        return self.flags & (_OPEN | _PAUSED) == _OPEN
 
 
 class _Found:
@@ -232,6 +266,11 @@ class _Found:
         self.paused: list[str] = []
         self.more = False
         self.next_due_in: float | None = inf
+
+    def meet_due(self) -> None:
+        """Note that a job is due now."""
+        if self.next_due_in is not None:
+            self.next_due_in = 0.0
 
     def meet_later(self, seconds: float) -> None:
         """Note when a job is due. One that is due already is locked, for nobody knows how long."""
