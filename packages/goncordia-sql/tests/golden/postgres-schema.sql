@@ -24,10 +24,10 @@ CREATE TABLE "goncordia".job (
     max_attempts integer,
     payload_version integer NOT NULL,
     group_limit integer NOT NULL,
-    queue text NOT NULL,
-    kind text NOT NULL,
+    queue text COLLATE "C" NOT NULL,
+    kind text COLLATE "C" NOT NULL,
     content text NOT NULL,
-    group_name text,
+    group_name text COLLATE "C",
     worker_id text,
     unique_key bytea,
     held_key bytea,
@@ -67,7 +67,7 @@ CREATE INDEX job_in_group
         WHERE group_name IS NOT NULL;
 
 CREATE TABLE "goncordia".job_group (
-    name text NOT NULL PRIMARY KEY
+    name text COLLATE "C" NOT NULL PRIMARY KEY
 ) WITH (
     fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 200,
     autovacuum_vacuum_cost_delay = 0);
@@ -85,12 +85,12 @@ CREATE TABLE "goncordia".session (
     autovacuum_vacuum_cost_delay = 0);
 
 CREATE TABLE "goncordia".queue (
-    name text NOT NULL PRIMARY KEY,
+    name text COLLATE "C" NOT NULL PRIMARY KEY,
     paused smallint NOT NULL
 );
 
 CREATE TABLE "goncordia".record (
-    name text NOT NULL PRIMARY KEY,
+    name text COLLATE "C" NOT NULL PRIMARY KEY,
     version bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
     value bytea NOT NULL,
     token bytea NOT NULL
