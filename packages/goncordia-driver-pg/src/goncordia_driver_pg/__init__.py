@@ -2,3 +2,7 @@
 
 Jobs can be enqueued inside your own transaction, of either library.
 """
+
+from goncordia_driver_pg.asyncpg_driver import AsyncpgDriver
+
+__all__ = ["AsyncpgDriver"]

@@ -1,0 +1,138 @@
+"""The driver for asyncpg."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Final, Self
+
+import asyncpg
+
+from goncordia.clock import Clock
+from goncordia.driver import NoTransactions, TxExecutor
+from goncordia.errors import ConfigurationError
+from goncordia_driver_pg.asyncpg_connections import AsyncpgLibrary, AsyncpgPool, AsyncpgTx
+from goncordia_driver_pg.asyncpg_parameters import Parameters
+from goncordia_driver_pg.asyncpg_tx import AsyncpgTxConnection
+from goncordia_driver_pg.driver import PostgresDriver
+from goncordia_driver_pg.dsn import checked_dsn, read_url, seconds, whole
+from goncordia_driver_pg.loops import PerLoop
+from goncordia_driver_pg.tx import PgTxExecutor
+
+__all__ = ["AsyncpgDriver"]
+
+_SYNC_POOL: Final = 4
+"""Connections for synchronous code, beside a pool that was passed in."""
+
+
+class AsyncpgDriver(PostgresDriver[AsyncpgTx, NoTransactions]):
+    """Jobs in PostgreSQL, over asyncpg.
+
+    ``Client.enqueue_tx`` takes a connection of asyncpg that is in a transaction, of a pool or by
+    itself. ``SyncClient`` works without transactions, through a thread with an event loop.
+
+    Args:
+        pool: your ``asyncpg.Pool``, which stays yours; or a DSN, ``postgresql://…``: then the
+            driver has a pool of its own.
+        schema: the schema with the tables; ``migrate`` creates it.
+        side: a DSN for the connections that are not of the pool, which beat and listen. Without it
+            they are made like those of the pool. Behind a pooler in transaction mode it is the
+            server's own address.
+        clock: take time from here and not from the server; for tests.
+        pool_size: connections in the driver's own pool, at most. A worker pool uses one for each of
+            its two lanes, and now and then one or two more; the rest is for what your handlers and
+            clients enqueue at the same time.
+        prepare: False: no prepared statements, and a transaction around everything, for a pooler
+            in transaction mode. A pool that was passed in says it by ``statement_cache_size=0``.
+        timeout: seconds to wait for a connection of the pool before ``DriverBusyError``.
+
+    Raises:
+        ConfigurationError: a value is wrong.
+    """
+
+    name: ClassVar[str] = "postgresql"
+
+    def __init__(
+        self,
+        pool: asyncpg.Pool[Any] | str,
+        *,
+        schema: str = "goncordia",
+        side: str | None = None,
+        clock: Clock | None = None,
+        pool_size: int = 10,
+        prepare: bool = True,
+        timeout: float = 30.0,
+    ) -> None:
+        self._timeout = seconds("timeout", timeout)
+        self._size = whole("pool_size", pool_size)
+        self._given: AsyncpgPool | None = None
+        if isinstance(pool, asyncpg.Pool):
+            self._given = AsyncpgPool(pool, self._timeout, plain=True)
+            self._own = Parameters.of_pool(pool)
+            self._size = min(self._size, _SYNC_POOL)
+        else:
+            self._own = Parameters.of_dsn(checked_dsn("pool", _dsn(pool)), prepare=prepare)
+        aside = self._own if side is None else Parameters.of_dsn(checked_dsn("side", side))
+        prepares = prepare and (self._own is None or self._own.prepares)
+        super().__init__(
+            AsyncpgLibrary(),
+            schema,
+            clock,
+            None if aside is None else aside.side,
+            listens=prepares or side is not None,
+            prepares=prepares,
+            sync_tx="none",
+        )
+        self._pools = PerLoop(self._make_pool, _close)
+
+    @classmethod
+    def from_url(cls, url: str) -> Self:
+        """A driver for ``postgresql://user@host/database``.
+
+        Of the query, ``schema``, ``side`` and ``prepare`` are the arguments of those names; the
+        rest is asyncpg's.
+
+        Raises:
+            ConfigurationError: the URL is wrong.
+        """
+        read = read_url(url)
+        return cls(read.dsn, schema=read.schema, side=read.side, prepare=read.prepare)
+
+    async def _pool(self) -> AsyncpgPool:
+        given = self._given
+        if given is not None and given.is_here():
+            return given
+        return await self._pools.get()
+
+    async def _make_pool(self) -> AsyncpgPool:
+        if self._own is None:
+            raise ConfigurationError(
+                "pool: it belongs to another event loop, and how to connect from this one cannot "
+                "be read from it: give a DSN"
+            )
+        return AsyncpgPool(await self._own.pool(self._size), self._timeout, plain=False)
+
+    async def _close_pools(self) -> None:
+        await self._pools.aclose()
+
+    def unwrap_tx(self, tx: AsyncpgTx, /) -> TxExecutor:
+        """The operations inside the transaction of your connection.
+
+        Raises:
+            ConfigurationError: it is no connection of asyncpg, or is closed, or in no transaction.
+        """
+        return PgTxExecutor(self._tx_ops, self._runner, AsyncpgTxConnection(tx))
+
+
+def _dsn(pool: object) -> object:
+    kind = type(pool)
+    package = kind.__module__.partition(".")[0]
+    if package == "psycopg_pool":
+        raise ConfigurationError("pool: it is a pool of psycopg, for which PsycopgDriver is made")
+    if package == "asyncpg":
+        raise ConfigurationError(
+            f"pool: {kind.__qualname__} is one connection; the driver takes a pool or a DSN"
+        )
+    return pool
+
+
+async def _close(pool: AsyncpgPool) -> None:
+    await pool.aclose()

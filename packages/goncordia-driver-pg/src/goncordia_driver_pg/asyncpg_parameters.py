@@ -1,0 +1,95 @@
+"""How connections of asyncpg are made: from a DSN, or as a pool makes its own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+from urllib.parse import parse_qs, urlsplit
+
+import asyncpg
+
+from goncordia_driver_pg.asyncpg_connections import AsyncpgSide
+
+__all__ = ["Parameters"]
+
+_NAME: Final = "application_name"
+_MANY_QUERIES: Final = 1_000_000
+"""After so many a pool of ours makes a connection anew."""
+_COMMAND_TIMEOUT: Final = 60.0
+"""Seconds for one statement on a connection of a pool of ours."""
+
+
+class Parameters:
+    """What ``asyncpg.connect`` is called with.
+
+    Args:
+        args: by position.
+        kwargs: by name.
+        connect: what is called instead.
+    """
+
+    def __init__(
+        self,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        connect: Callable[..., Awaitable[Any]] = asyncpg.connect,
+    ) -> None:
+        self._args = args
+        self._kwargs = dict(kwargs)
+        self._connect = connect
+
+    @classmethod
+    def of_dsn(cls, dsn: str, *, prepare: bool = True) -> Parameters:
+        """Those of a DSN."""
+        kwargs: dict[str, Any] = {} if prepare else {"statement_cache_size": 0}
+        if _NAME not in parse_qs(urlsplit(dsn).query):
+            kwargs["server_settings"] = {_NAME: "goncordia"}
+        return cls((dsn,), kwargs)
+
+    @classmethod
+    def of_pool(cls, pool: asyncpg.Pool[Any]) -> Parameters | None:
+        """Those of a pool; None: this version of asyncpg keeps them elsewhere."""
+        inside: Any = pool
+        try:
+            return cls(
+                tuple(inside._connect_args),
+                {
+                    **inside._connect_kwargs,
+                    "connection_class": inside._connection_class,
+                    "record_class": inside._record_class,
+                },
+                getattr(inside, "_connect", asyncpg.connect),
+            )
+        except (AttributeError, TypeError):
+            return None
+
+    @property
+    def prepares(self) -> bool:
+        """Whether statements are prepared."""
+        return bool(self._kwargs.get("statement_cache_size", 1))
+
+    async def side(self) -> AsyncpgSide:
+        """A connection that is not of a pool."""
+        loop = asyncio.get_running_loop()
+        return AsyncpgSide(await self._connect(*self._args, **self._kwargs, loop=loop))
+
+    async def pool(self, size: int) -> asyncpg.Pool[Any]:
+        """A pool of ours, on the running event loop, without a connection yet."""
+        kwargs = {"command_timeout": _COMMAND_TIMEOUT, **self._kwargs}
+        create_pool: Any = asyncpg.create_pool  # for these arguments it has too many overloads
+        pool: asyncpg.Pool[Any] = create_pool(
+            *self._args,
+            **kwargs,
+            connect=self._connect,
+            reset=_leave,
+            min_size=0,
+            max_size=size,
+            max_queries=_MANY_QUERIES,
+        )
+        await pool
+        return pool
+
+
+async def _leave(_: object) -> None:
+    """Nothing is to be reset: what runs on these connections changes no setting."""

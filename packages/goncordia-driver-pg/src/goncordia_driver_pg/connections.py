@@ -1,0 +1,205 @@
+"""What this package asks of a library, and how operations run on it, the same for each library."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import time
+from collections.abc import Callable, Generator
+from typing import Any, Final, Protocol, TypeVar
+
+from goncordia.errors import DriverBusyError, TransactionAbortedError
+from goncordia_driver_pg.errors import Failure, Stage, translation
+from goncordia_sql import AsyncConnection as SqlAsyncConnection
+from goncordia_sql import Op, transact_async, transact_sync
+from goncordia_sql import SyncConnection as SqlSyncConnection
+
+__all__ = [
+    "AsyncConnection",
+    "AsyncPool",
+    "Library",
+    "Runner",
+    "SyncConnection",
+    "SyncPool",
+    "SyncRunner",
+]
+
+T = TypeVar("T")
+
+_ATTEMPTS: Final = 5
+"""How often a transaction of ours is begun that others' locks or snapshots undo."""
+_PAUSE: Final = 0.01
+
+
+class AsyncConnection(SqlAsyncConnection, Protocol):
+    """A connection of a pool, while it is held."""
+
+    @property
+    def sent(self) -> bool:
+        """A commit, or a statement that is a transaction of its own, was sent."""
+        ...
+
+
+class SyncConnection(SqlSyncConnection, Protocol):
+    """The same for synchronous libraries."""
+
+    @property
+    def sent(self) -> bool:
+        """See :class:`AsyncConnection`."""
+        ...
+
+
+class Library(Protocol):
+    """The errors of a library."""
+
+    errors: tuple[type[Exception], ...]
+    """What it raises when something goes wrong outside of this process."""
+
+    def failure(self, error: Exception, *, sent: bool) -> Failure:
+        """What is known of it."""
+        ...
+
+
+class AsyncPool(Protocol):
+    """Where connections come from."""
+
+    async def acquire(self) -> AsyncConnection:
+        """One, outside of any transaction. Bounded in time."""
+        ...
+
+    async def release(self, connection: Any, /) -> None:
+        """Give it back, whatever its state. Bounded in time; raises nothing but a cancellation."""
+        ...
+
+
+class SyncPool(Protocol):
+    """The same for synchronous libraries."""
+
+    def acquire(self) -> SyncConnection:
+        """See :class:`AsyncPool`."""
+        ...
+
+    def release(self, connection: Any, /) -> None:
+        """See :class:`AsyncPool`."""
+        ...
+
+
+class _Translator:
+    """Raises our errors.
+
+    Args:
+        library: whose errors they are.
+        schema: the driver's, for messages.
+        always_begin: also one statement alone goes into a transaction: a pooler in transaction mode
+            may hand out another server connection between its preparation and its execution.
+    """
+
+    def __init__(self, library: Library, schema: str, *, always_begin: bool = False) -> None:
+        self.errors = library.errors
+        self._library = library
+        self._schema = schema
+        self._always_begin = always_begin
+
+    def ours(
+        self,
+        error: Exception,
+        stage: Stage = "running",
+        *,
+        sent: bool = False,
+        replica: bool = False,
+    ) -> Exception:
+        """Our error, to be raised from the library's."""
+        failure = self._library.failure(error, sent=sent)._replace(replica=replica)
+        return translation(failure, self._schema, stage)
+
+    @contextlib.contextmanager
+    def translated(self, stage: Stage = "running") -> Generator[None, None, None]:
+        """Raise our errors in place of the library's; nothing was written."""
+        try:
+            yield
+        except self.errors as error:
+            raise self.ours(error, stage) from error
+
+
+class Runner(_Translator):
+    """Runs operations on connections of a pool, each in a transaction if it needs one."""
+
+    async def run(
+        self, pool: AsyncPool, operation: Callable[[], Op[T]], *, writes: bool = True
+    ) -> T:
+        """Run the operation; repeat it when a deadlock or a snapshot has undone it.
+
+        Args:
+            pool: gives a connection.
+            operation: makes it anew for each attempt.
+            writes: it may change something, so the outcome of a failure may be unknown.
+        """
+        for _ in range(_ATTEMPTS - 1):
+            try:
+                return await self.once(pool, operation(), writes=writes)
+            except TransactionAbortedError:
+                await asyncio.sleep(_pause())
+        try:
+            return await self.once(pool, operation(), writes=writes)
+        except TransactionAbortedError as error:
+            raise _given_up(error) from error.__cause__
+
+    async def once(
+        self, pool: AsyncPool, operation: Op[T], *, writes: bool = True, stage: Stage = "running"
+    ) -> T:
+        """Run the operation once."""
+        try:
+            connection = await pool.acquire()
+        except self.errors as error:
+            raise self.ours(error, stage) from error
+        try:
+            return await self.on(connection, operation, writes=writes)
+        finally:
+            await pool.release(connection)
+
+    async def on(self, connection: AsyncConnection, operation: Op[T], *, writes: bool = True) -> T:
+        """Run the operation on this connection."""
+        try:
+            return await transact_async(operation, connection, always=self._always_begin)
+        except self.errors as error:
+            raise self.ours(error, sent=writes and connection.sent) from error
+
+
+class SyncRunner(_Translator):
+    """The same for synchronous libraries."""
+
+    def run(self, pool: SyncPool, operation: Callable[[], Op[T]], *, writes: bool = True) -> T:
+        """See :meth:`Runner.run`."""
+        for _ in range(_ATTEMPTS - 1):
+            try:
+                return self.once(pool, operation(), writes=writes)
+            except TransactionAbortedError:
+                time.sleep(_pause())
+        try:
+            return self.once(pool, operation(), writes=writes)
+        except TransactionAbortedError as error:
+            raise _given_up(error) from error.__cause__
+
+    def once(
+        self, pool: SyncPool, operation: Op[T], *, writes: bool = True, stage: Stage = "running"
+    ) -> T:
+        """See :meth:`Runner.once`."""
+        try:
+            connection = pool.acquire()
+        except self.errors as error:
+            raise self.ours(error, stage) from error
+        try:
+            return transact_sync(operation, connection, always=self._always_begin)
+        except self.errors as error:
+            raise self.ours(error, sent=writes and connection.sent) from error
+        finally:
+            pool.release(connection)
+
+
+def _pause() -> float:
+    return random.uniform(0, _PAUSE)
+
+
+def _given_up(error: TransactionAbortedError) -> DriverBusyError:
+    return DriverBusyError(f"undone {_ATTEMPTS} times in a row: {error}", outcome="not_applied")

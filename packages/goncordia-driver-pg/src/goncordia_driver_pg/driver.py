@@ -1,0 +1,210 @@
+"""What the drivers for the two libraries have in common."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Final, TypeVar
+
+from goncordia.clock import Clock
+from goncordia.driver import (
+    BaseDriver,
+    BaseExecutor,
+    Capabilities,
+    Finding,
+    Heartbeater,
+    Listener,
+    ListFilter,
+    TxSupport,
+)
+from goncordia.errors import MigrationRequiredError
+from goncordia_driver_pg.connections import AsyncPool, Library, Runner
+from goncordia_driver_pg.doctor import examine, server
+from goncordia_driver_pg.executor import PgExecutor
+from goncordia_driver_pg.heart import PgHeartbeater
+from goncordia_driver_pg.listener import PgListener
+from goncordia_driver_pg.notifier import Notifier
+from goncordia_driver_pg.side import Connect
+from goncordia_driver_pg.tx import PgTxOps
+from goncordia_sql import ParamStyle
+from goncordia_sql.postgres import (
+    LATE_FIND_BOUND,
+    PostgresDialect,
+    PostgresOperations,
+    migrations,
+)
+from goncordia_sql.postgres.notify import News, Notify
+
+__all__ = ["PostgresDriver"]
+
+Tx_contra = TypeVar("Tx_contra", contravariant=True)
+SyncTx_contra = TypeVar("SyncTx_contra", contravariant=True)
+
+_NO_LISTENER: Final = Finding(
+    "warning",
+    "without prepared statements the DSN is taken for that of a pooler in transaction mode, where "
+    "nobody can LISTEN: idle workers poll. Give side= the server's own DSN for wake-ups",
+)
+
+
+class PostgresDriver(BaseDriver[Tx_contra, SyncTx_contra]):
+    """Jobs in PostgreSQL.
+
+    Args:
+        library: the errors of the library.
+        schema: where the tables are.
+        clock: take time from here and not from the server; for tests.
+        connect: makes connections that are not of the pool; None: nothing is known of how.
+        listens: those can LISTEN.
+        prepares: statements may be prepared.
+        sync_tx: whether ``unwrap_sync_tx`` works.
+    """
+
+    def __init__(
+        self,
+        library: Library,
+        schema: str,
+        clock: Clock | None,
+        connect: Connect | None,
+        *,
+        listens: bool,
+        prepares: bool,
+        sync_tx: TxSupport,
+    ) -> None:
+        self._dialect = PostgresDialect(ParamStyle.NUMBERED_DOLLAR, schema=schema, clock=clock)
+        self._listens = listens and connect is not None
+        super().__init__(_capabilities(sync_tx, listens=self._listens), clock)
+        self._connect = connect
+        self._operations = PostgresOperations(self._dialect)
+        self._migrations = migrations(self._dialect)
+        self._notify = Notify(self._dialect)
+        self._runner = Runner(library, schema, always_begin=not prepares)
+        self._notifier = Notifier(self.clock, self._say)
+        self._tx_ops = PgTxOps(self._operations, self._notify, self.clock)
+        self._executor = PgExecutor(
+            self.name,
+            self.capabilities,
+            self.clock,
+            self._operations,
+            self._notifier,
+            self._runner,
+            self._pool,
+        )
+        self.schema = schema
+        """The schema with the tables."""
+
+    # ---------------------------------------------------------------- of the library
+
+    @abstractmethod
+    async def _pool(self) -> AsyncPool:
+        """The pool of the running event loop."""
+
+    @abstractmethod
+    async def _close_pools(self) -> None:
+        """Close the driver's own pools."""
+
+    # ---------------------------------------------------------------- opening and closing
+
+    async def open(self) -> None:
+        """Connect, and look at the server.
+
+        Raises:
+            ConfigurationError: the server refuses the DSN, or is too old.
+            DriverUnavailableError: it cannot be reached.
+        """
+        try:
+            pool = await self._pool()
+            operation = server(self._dialect)
+            found = await self._runner.once(pool, operation, writes=False, stage="opening")
+            found.check()
+        except BaseException:
+            await self._close_pools()
+            raise
+
+    async def verify(self) -> None:
+        """Check the stored schema.
+
+        Raises:
+            MigrationRequiredError: there is none, or it is older than the code, or too new.
+        """
+        await self._runner.run(await self._pool(), self._migrations.verify, writes=False)
+
+    async def migrate(self) -> list[str]:
+        """Create the schema if need be, and bring it up to date.
+
+        Raises:
+            MigrationRequiredError: the schema is newer than this code.
+        """
+        await self._opened(self.open)
+        return await self._runner.run(await self._pool(), self._migrations.migrate)
+
+    def migration_script(self) -> str:
+        """What ``migrate`` would run on an empty database."""
+        return self._migrations.script()
+
+    async def check(self) -> list[Finding]:
+        """What ``goncordia doctor`` should say: of the server, its settings, and the rights."""
+        await self._opened(self.open)
+        pool = await self._pool()
+        try:
+            await self.verify()
+        except MigrationRequiredError as error:
+            return [Finding("error", str(error))]
+        found = await self._runner.once(pool, server(self._dialect), writes=False)
+        operation = examine(self._dialect, found, self.clock.now())
+        findings = await self._runner.once(pool, operation, writes=False)
+        return findings if self._listens else [*findings, _NO_LISTENER]
+
+    async def aclose(self) -> None:
+        """Close the driver's own connections; what was passed in stays as it is."""
+        await self._notifier.flush()
+        await self._close_pools()
+        await super().aclose()
+
+    # ---------------------------------------------------------------- what it gives
+
+    def executor(self) -> BaseExecutor:
+        """The operations on connections of the pool."""
+        return self._executor
+
+    def listener(self) -> Listener | None:
+        """Something that hears of new, freed, cancelled and rescheduled jobs."""
+        if self._connect is None or not self._listens:
+            return None
+        return PgListener(self._connect, self._runner, self._notify.channel)
+
+    def heartbeater(self) -> Heartbeater | None:
+        """Beats from a thread, on a connection of its own.
+
+        None: the loop beats; with a clock that was given, and where nothing is known of how to
+        connect.
+        """
+        if self.clock_given or self._connect is None:
+            return None
+        return PgHeartbeater(self._connect, self._runner, self._operations, self._migrations)
+
+    async def _say(self, news: News) -> None:
+        operation = self._notify.send(news)
+        await self._runner.once(await self._pool(), operation, writes=False)
+
+
+def _capabilities(sync_tx: TxSupport, *, listens: bool) -> Capabilities:
+    return Capabilities(
+        native_tx="interactive",
+        sync_tx=sync_tx,
+        tx_finish=True,
+        unique_jobs=True,
+        groups=True,
+        marks=True,
+        fetch_kinds=True,
+        strict_fetch_order=False,
+        late_find_bound=LATE_FIND_BOUND,
+        exchange=True,
+        wakeups="all" if listens else "none",
+        server_time=True,
+        linearizable=True,
+        atomic_insert=10_000,
+        max_payload=64 << 20,
+        max_batch=10_000,
+        list_filters=frozenset(ListFilter.__struct_fields__),
+        exact_counts=True,
+    )

@@ -1,0 +1,144 @@
+"""From a server's error codes to our errors: for whatever library has received them."""
+
+from __future__ import annotations
+
+from typing import Final, Literal, NamedTuple
+
+from goncordia.errors import (
+    ConfigurationError,
+    DriverBusyError,
+    DriverError,
+    DriverUnavailableError,
+    GoncordiaError,
+    MigrationRequiredError,
+    Outcome,
+    TransactionAbortedError,
+)
+
+__all__ = ["Failure", "Stage", "translation"]
+
+Stage = Literal["opening", "running", "tx"]
+"""``opening``: the driver's first contact; ``tx``: inside the caller's transaction."""
+
+_DOCS: Final = "https://github.com/goncordia/goncordia-python/tree/main/docs/postgresql.md"
+
+_WRONG_ADDRESS: Final = frozenset({"28000", "28P01", "3D000"})
+_BUSY: Final = frozenset({"55P03", "57014", "55006", "40003"})
+_BUSY_CLASSES: Final = frozenset({"53"})
+_AWAY: Final = frozenset(
+    {
+        "25P03",  # idle_in_transaction_session_timeout
+        "25P04",  # transaction_timeout
+        "57P01",  # admin_shutdown
+        "57P02",  # crash_shutdown
+        "57P03",  # cannot_connect_now
+        "57P04",  # database_dropped
+        "57P05",  # idle_session_timeout
+    }
+)
+_AWAY_CLASSES: Final = frozenset({"08", "28", "3D", "58"})
+_REPEATABLE: Final = frozenset({"40001", "40P01"})
+_NO_SCHEMA: Final = frozenset({"3F000", "42P01", "42703", "42883"})
+_NOT_PREPARED: Final = frozenset({"26000", "42P05"})
+_READ_ONLY: Final = "25006"
+_NO_RIGHT: Final = "42501"
+_ABORTED: Final = "25P02"
+_VALUE_CLASS: Final = "22"
+_FATAL: Final = frozenset({"FATAL", "PANIC"})
+
+
+class Failure(NamedTuple):
+    """What is known of an error.
+
+    Attributes:
+        message: the server's, in a line; without values.
+        code: the SQLSTATE; None: it does not come from the server.
+        severity: ``ERROR``, ``FATAL`` or ``PANIC``; None: it does not come from the server.
+        sent: a commit, or a statement that is a transaction of its own, was under way.
+        replica: the server is a replica, as far as known.
+    """
+
+    message: str
+    code: str | None = None
+    severity: str | None = None
+    sent: bool = False
+    replica: bool = False
+
+    @property
+    def outcome(self) -> Outcome:
+        """A server that goes on after its error has rolled back; one that is gone may not have."""
+        answered = self.code is not None and self.severity not in {None, *_FATAL}
+        if not self.sent or (answered and self.code != "40003"):
+            return "not_applied"
+        return "unknown"
+
+
+def translation(failure: Failure, schema: str, stage: Stage) -> GoncordiaError:
+    """Our error.
+
+    Args:
+        failure: what happened.
+        schema: the driver's, for messages.
+        stage: when it happened.
+    """
+    code = failure.code
+    outcome: Outcome = "not_applied" if stage == "tx" else failure.outcome
+    if code is None:
+        return DriverUnavailableError(failure.message, outcome=outcome)
+    text = f"{failure.message} (SQLSTATE {code})"
+    if stage == "opening" and code in _WRONG_ADDRESS:
+        return ConfigurationError(f"dsn: the server refuses it: {text}")
+    if code in _REPEATABLE:
+        return TransactionAbortedError(_repeat(text, stage), outcome=outcome)
+    if code == _ABORTED:
+        return TransactionAbortedError(
+            "tx: a statement before this one has failed, so the transaction is over: roll it back "
+            f"(SQLSTATE {code})",
+            outcome=outcome,
+        )
+    if code in _BUSY or code[:2] in _BUSY_CLASSES:
+        return DriverBusyError(text, outcome=outcome)
+    if code in _NO_SCHEMA:
+        return MigrationRequiredError(
+            f"schema {schema!r} has no Goncordia tables of this version: run migrate() or "
+            f"`goncordia migrate` ({text})"
+        )
+    return _refused(failure, text, schema, stage, outcome)
+
+
+def _refused(
+    failure: Failure, text: str, schema: str, stage: Stage, outcome: Outcome
+) -> GoncordiaError:
+    code = failure.code or ""
+    if code == _READ_ONLY:
+        if stage == "tx" and not failure.replica:
+            return ConfigurationError(
+                f"tx: it is READ ONLY, and a job is written: begin it READ WRITE ({text})"
+            )
+        return DriverUnavailableError(
+            "the server is read-only: a replica, or a primary before or after a failover. Connect "
+            f"to the primary (target_session_attrs=read-write in the DSN): {text}",
+            outcome=outcome,
+        )
+    if code == _NO_RIGHT:
+        # Not a refusal for good: no result of a job is given up for want of a GRANT.
+        return DriverUnavailableError(
+            f"{failure.message}: the role has too few rights in schema {schema!r}; which it needs "
+            f"to enqueue, to work or to migrate is in {_DOCS} (SQLSTATE {code})",
+            outcome=outcome,
+        )
+    if code in _NOT_PREPARED:
+        return DriverUnavailableError(
+            f"{text}: a prepared statement is not there, most likely for a PgBouncer in transaction"
+            f" mode: turn them off (prepare=False, or your pool's own setting); see {_DOCS}",
+            outcome=outcome,
+        )
+    if code in _AWAY or code[:2] in _AWAY_CLASSES or failure.severity in _FATAL:
+        return DriverUnavailableError(text, outcome=outcome)
+    if code.startswith(_VALUE_CLASS):
+        return DriverError(f"the server refuses a value (SQLSTATE {code})", outcome=outcome)
+    return DriverError(text, outcome=outcome)
+
+
+def _repeat(text: str, stage: Stage) -> str:
+    return f"tx: {text}: roll back and repeat the whole transaction" if stage == "tx" else text

@@ -1,0 +1,165 @@
+"""The operations inside the caller's own transaction, the same for each library.
+
+Nothing of the caller's connection is changed: no setting, no codec, no isolation level. What is
+notified goes out with the commit, or not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, Protocol, TypeVar
+from uuid import UUID
+
+from goncordia.clock import Clock
+from goncordia.driver import Changed, Finish, InsertResult, NewJob, Outcome
+from goncordia.errors import ConfigurationError
+from goncordia_driver_pg.connections import Runner, SyncRunner
+from goncordia_sql import AsyncAdapter, Op, SyncAdapter, run_async, run_sync
+from goncordia_sql.executors import SqlSyncTxExecutor, SqlTxExecutor, TxOps
+from goncordia_sql.postgres import PostgresOperations
+from goncordia_sql.postgres.notify import News, Notify, watched
+
+__all__ = [
+    "NO_TRANSACTION",
+    "PgSyncTxExecutor",
+    "PgTxExecutor",
+    "PgTxOps",
+    "SyncTxConnection",
+    "TxConnection",
+    "stranger",
+]
+
+T = TypeVar("T")
+
+NO_TRANSACTION: Final = (
+    "tx: the connection is in no transaction, so the jobs would not depend on a commit of yours: "
+    "begin one first"
+)
+"""Why a connection is refused."""
+
+_LIBRARIES: Final = {
+    "asyncpg": "an object of asyncpg, for which AsyncpgDriver is made",
+    "psycopg": "an object of psycopg, for which PsycopgDriver is made",
+    "psycopg_pool": "a pool; take a connection of it, and begin a transaction",
+    "psycopg2": "a connection of psycopg2; PsycopgDriver takes those of psycopg 3",
+    "sqlalchemy": "an object of SQLAlchemy; jobs cannot be enqueued in its transactions here",
+}
+
+
+def stranger(tx: object, wanted: str) -> ConfigurationError:
+    """The error for something that is not a transaction of the driver's library.
+
+    Args:
+        tx: what was handed over.
+        wanted: what would have been right.
+    """
+    kind = type(tx)
+    hint = _LIBRARIES.get(kind.__module__.partition(".")[0])
+    what = f"{kind.__qualname__} is not {wanted}"
+    return ConfigurationError(f"tx: {what}" if hint is None else f"tx: {what}: it is {hint}")
+
+
+class TxConnection(AsyncAdapter, Protocol):
+    """The caller's connection."""
+
+    @property
+    def replica(self) -> bool:
+        """Whether the server is one."""
+        ...
+
+
+class SyncTxConnection(SyncAdapter, Protocol):
+    """The same for synchronous libraries."""
+
+    @property
+    def replica(self) -> bool:
+        """See :class:`TxConnection`."""
+        ...
+
+
+class PgTxOps(TxOps):
+    """The operations, with what is to be notified.
+
+    Args:
+        operations: the driver's.
+        notify: how it is notified.
+        clock: tells when jobs for later are due.
+    """
+
+    def __init__(self, operations: PostgresOperations, notify: Notify, clock: Clock) -> None:
+        super().__init__(operations)
+        self._ends_of_groups = operations.groups.entering
+        self._notify = notify
+        self._clock = clock
+
+    def insert_many(self, jobs: Sequence[NewJob], /) -> Op[list[InsertResult]]:
+        """See :meth:`TxOps.insert_many`."""
+        results = yield from super().insert_many(jobs)
+        news = News()
+        new = [
+            job for job, result in zip(jobs, results, strict=True) if result.status == "INSERTED"
+        ]
+        news.inserted(new, self._clock.now().timestamp())
+        yield from self._say(news)
+        return results
+
+    def cancel_many(self, ids: Sequence[UUID], /) -> Op[list[Changed]]:
+        """See :meth:`TxOps.cancel_many`."""
+        answers = yield from super().cancel_many(ids)
+        news = News()
+        news.cancels(
+            each for each, answer in zip(ids, answers, strict=True) if answer.status == "REQUESTED"
+        )
+        yield from self._say(news)
+        return answers
+
+    def finish_many(self, finishes: Sequence[Finish], /) -> Op[list[Outcome]]:
+        """See :meth:`TxOps.finish_many`."""
+        news = News()
+        outcomes = yield from watched(
+            super().finish_many(finishes), self._ends_of_groups, lambda: news.due(None, 0.0)
+        )
+        yield from self._say(news)
+        return outcomes
+
+    def _say(self, news: News) -> Op[None]:
+        if news:
+            yield from self._notify.send(news)
+
+
+class PgTxExecutor(SqlTxExecutor):
+    """The operations in the caller's transaction.
+
+    Args:
+        ops: the driver's.
+        runner: knows the library's errors.
+        connection: the caller's.
+    """
+
+    def __init__(self, ops: PgTxOps, runner: Runner, connection: TxConnection) -> None:
+        super().__init__(ops)
+        self._runner = runner
+        self._connection = connection
+
+    async def run(self, operation: Op[T], /) -> T:
+        """See :meth:`SqlTxExecutor.run`."""
+        try:
+            return await run_async(operation, self._connection)
+        except self._runner.errors as error:
+            raise self._runner.ours(error, "tx", replica=self._connection.replica) from error
+
+
+class PgSyncTxExecutor(SqlSyncTxExecutor):
+    """The same for synchronous libraries."""
+
+    def __init__(self, ops: PgTxOps, runner: SyncRunner, connection: SyncTxConnection) -> None:
+        super().__init__(ops)
+        self._runner = runner
+        self._connection = connection
+
+    def run(self, operation: Op[T], /) -> T:
+        """See :meth:`SqlSyncTxExecutor.run`."""
+        try:
+            return run_sync(operation, self._connection)
+        except self._runner.errors as error:
+            raise self._runner.ours(error, "tx", replica=self._connection.replica) from error
