@@ -47,9 +47,11 @@ if TYPE_CHECKING:
         JobStarted,
         LoopBlocked,
         Observer,
+        ResultLost,
         SessionLost,
         SessionOpened,
     )
+    from goncordia.engine.retention import Retention
     from goncordia.engine.settings import KindPolicy, QueuePolicy
     from goncordia.errors import (
         AdmissionRejectedError,
@@ -133,6 +135,8 @@ __all__ = [
     "QueuePolicy",
     "QueueState",
     "Registry",
+    "ResultLost",
+    "Retention",
     "RetryAfter",
     "RetryAt",
     "RetryPolicy",
@@ -172,6 +176,7 @@ _MODULES: Final = (
     "job",
     "registry",
     "engine.events",
+    "engine.retention",
     "engine.settings",
     "pool",
 )

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+from uuid import UUID
+
 import pytest
 
 from goncordia import Job, JobState
-from goncordia.driver import JobRow, Mark
-from goncordia.engine.events import JobRescued
+from goncordia.driver import After, Change, Finish, JobRow, Mark
+from goncordia.engine.events import JobRescued, ResultLost
 from goncordia.errors import WorkerLostError
 
-from .stand import Other, Stand, Work
+from .stand import Gate, Other, Stand, Work
 from .wire import away
 
 DEAD_BY = 60.0
@@ -264,3 +267,100 @@ async def test_a_closed_session_leaves_nothing_to_rescue(stand: Stand) -> None:
     async with stand.working():
         await stand.advance(DEAD_BY)
     assert stand.seen(JobRescued) == []
+
+
+# -------------------------------------------------------------------- the one that was rescued
+
+
+async def held_back(stand: Stand, gate: Gate, *, then: str) -> UUID:
+    """A pool has a result in hand while its claim is taken back, and sends it after that."""
+    handle = await stand.enqueue()
+    async with stand.working(lanes=1):
+        row = await stand.row(handle)
+        sending = stand.wire.hold("exchange", only=lambda args: bool(args[0]))
+        gate.open()
+        await stand.advance(0.1)
+        assert sending.reached == 1
+        assert row.claim is not None
+        executor = stand.memory.executor()
+        if then == "applied":
+            await executor.finish_many([Finish(row.claim, "complete")])
+        else:
+            to: Any = "discard" if then == "discarded" else "retry"
+            await executor.finish_many([Finish(row.claim, to, After(1000), rescue=True)])
+        if then == "deleted":
+            await executor.change_many([Change(row.id, "delete")])
+        elif then == "claimed again":
+            await executor.change_many([Change(row.id, "retry")])
+            await stand.hand().claim()
+        elif then == "stale":
+            await executor.change_many([Change(row.id, "retry")])
+            hand = stand.hand()
+            (again,) = await hand.claim()
+            await hand.finish(again.claim, "retry", when=After(1000))
+        sending.let_go()
+        await stand.advance(0.1)
+    return handle.id
+
+
+@pytest.mark.parametrize(
+    ("then", "state"),
+    [
+        ("retried", JobState.RETRYABLE),
+        ("discarded", JobState.DISCARDED),
+        ("claimed again", JobState.RUNNING),
+        ("stale", JobState.RETRYABLE),
+        ("deleted", None),
+    ],
+)
+async def test_the_owner_is_told_that_its_result_was_lost(
+    stand: Stand, caplog: pytest.LogCaptureFixture, then: str, state: JobState | None
+) -> None:
+    gate = stand.gated()
+    job_id = await held_back(stand, gate, then=then)
+    (lost,) = stand.seen(ResultLost)
+    assert lost.certain
+    assert (lost.row.id, lost.to, lost.state) == (job_id, "complete", state)
+    (message,) = [each for each in caplog.messages if "was lost" in each]
+    assert f"job {job_id} (work): its result (complete) was lost" in message
+    assert message.endswith(f"the job is {state.value if state else 'gone'}")
+
+
+async def test_a_result_that_was_stored_before_is_not_lost(stand: Stand) -> None:
+    await held_back(stand, stand.gated(), then="applied")
+    assert stand.seen(ResultLost) == []
+
+
+async def test_a_result_that_is_repeated_may_have_been_stored(stand: Stand) -> None:
+    """The first sending was applied, and the job ran again since: it looks as if it was late."""
+    gate = stand.gated()
+    handle = await stand.enqueue()
+    async with stand.working(lanes=1):
+        stand.wire.fail("exchange", away(), after=True, only=lambda args: bool(args[0]))
+        repeat = stand.wire.hold("finish_many")
+        gate.open()
+        await stand.advance(0.1)
+        assert (repeat.reached, await stand.state(handle)) == (1, "completed")
+        await stand.memory.executor().change_many([Change(handle.id, "retry")])
+        hand = stand.hand()
+        (again,) = await hand.claim()
+        await hand.finish(again.claim, "complete")
+        repeat.let_go()
+        await stand.advance(0.1)
+    (event,) = stand.seen(ResultLost)
+    assert (event.state, event.certain) == (JobState.COMPLETED, False)
+
+
+async def test_a_job_given_back_too_late_has_lost_no_result(stand: Stand) -> None:
+    stand.gated()
+    handle = await stand.enqueue()
+    async with stand.working(concurrency=1, max_pending=1):
+        waiting = await stand.enqueue(Work(1))
+        await stand.advance(1)
+        row = await stand.row(waiting)
+        assert row.claim is not None
+        (outcome,) = await stand.memory.executor().finish_many([Finish(row.claim, "discard")])
+        assert outcome.status == "DONE"
+    assert await stand.state(waiting) == "discarded"
+    assert await stand.state(handle) == "available"
+    assert stand.seen(ResultLost) == []

@@ -260,7 +260,7 @@ async def test_a_stale_result_is_dropped_and_said(
         gate.open()
         await stand.advance(1)
         assert len(stand.engine(pool).claims) == 0
-        assert f"job {handle.id} (work): the claim was taken back" in caplog.text
+        assert f"job {handle.id} (work): its result (complete) was lost" in caplog.text
         assert (await stand.row(handle)).claim == again.claim
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from uuid import UUID
 
 from goncordia.driver import JobRow
+from goncordia.engine.events import ResultLost
 
 from .books import Books
 from .entries import JobEntry, RunEntry
@@ -83,6 +84,15 @@ class Runs:
         assert row.claim is not None
         if not self._books.is_lost(row.claim):
             self._books.bad("a run was dropped that was not lost", self._books.short(row.claim))
+
+    def lost(self, event: ResultLost) -> None:
+        """The engine says that the result of a run was not stored."""
+        claim = event.row.claim
+        assert claim is not None
+        job = self._books.jobs[claim.job_id]
+        self._books.counts["results lost"] += 1
+        if event.certain and job.ends.get(claim) == (event.to, False):
+            self._books.bad("a result was called lost that was stored", self._books.short(claim))
 
     def _note_causes(self, run: RunEntry) -> None:
         books, now = self._books, self._books.loop.time()

@@ -68,6 +68,7 @@ class TestAPoolThatWasFrozen:
             await self.after_its_handler(scene)
             # B's rescue ended the claim: that is what the row remembers of it.
             assert scene.world.books.counts["finish ALREADY"] == 1
+            assert scene.world.books.counts["results lost"] == 1
 
         assert not play(story)
 

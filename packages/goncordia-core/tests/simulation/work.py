@@ -12,7 +12,7 @@ from uuid import UUID
 
 from goncordia import Registry
 from goncordia.directives import Cancel, Discard, RetryAfter, Snooze
-from goncordia.engine.events import Event, JobFinished, JobStarted
+from goncordia.engine.events import Event, JobFinished, JobStarted, ResultLost
 from goncordia.errors import DriverError, StaleClaimError
 from goncordia.job import Job
 
@@ -92,6 +92,8 @@ class App:
             self._started[event.row.id] = self.ledger.runs.starts(self.process, event.row)
         elif isinstance(event, JobFinished) and event.to is None:
             self.ledger.runs.dropped(event.row)
+        elif isinstance(event, ResultLost):
+            self.ledger.runs.lost(event)
 
     def run_of(self, job: Job[Any, App]) -> RunEntry:
         """The entry of a run that is just being started."""

@@ -138,6 +138,7 @@ class Claims:
         """Results whose sending was broken off; they are to be sent again."""
         for run in runs:
             if run.state is RunState.SENDING and run.finish is not None:
+                run.repeated = True
                 self._post(run, run.finish)
 
     def answered(self, *runs: Run) -> None:

@@ -24,6 +24,7 @@ from goncordia.engine.marks import Marks
 from goncordia.engine.outcome import UNKNOWN_KIND_DELAY, Outcomes
 from goncordia.engine.reconcile import Reconciler
 from goncordia.engine.rescue import Rescuer
+from goncordia.engine.retention import Pruner
 from goncordia.engine.run import Cause, Run
 from goncordia.engine.session import Session
 from goncordia.engine.settings import Settings
@@ -153,6 +154,7 @@ class Engine:
             take=self._take,
             refuse=self._refuse,
             unknown=self._reconciler.look,
+            observe=observe,
         )
         self._confirmer.on_freed = self.lanes.look
         self.rescuer = Rescuer(
@@ -175,6 +177,11 @@ class Engine:
         )
         self._heart_thread: HeartThread | None = None
         self._listening = Listening(driver, calls, self._woken)
+        self._pruner = (
+            None
+            if settings.retention is None
+            else Pruner(executor, calls, clock, rng, ids_rng, settings.retention)
+        )
         self._shedder = Shedder(claims, self.lanes.allowance, clock, observe)
         session.on_open = self.lanes.look
         session.on_good = self._good
@@ -208,6 +215,8 @@ class Engine:
         ]
         if not self._start_heart_thread():
             loops.append(self._loop_heart.run)
+        if self._pruner is not None:
+            loops.append(self._pruner.run)
         if self._settings.interrupt_on_lapse:
             loops.append(self._watch_lapse)
         for run in loops:
@@ -233,6 +242,8 @@ class Engine:
             all_ended = await self._wind_down()
         finally:
             await self._end()
+        if self._pruner is not None:
+            await self._pruner.resign()
         if all_ended:
             await self.session.close()
 

@@ -14,7 +14,7 @@ from uuid import UUID
 
 import msgspec
 
-from goncordia.driver import FinishTo, JobRow
+from goncordia.driver import FinishTo, JobRow, JobState
 
 __all__ = [
     "Event",
@@ -26,6 +26,7 @@ __all__ = [
     "LoopBlocked",
     "Observer",
     "Observers",
+    "ResultLost",
     "SessionLost",
     "SessionOpened",
 ]
@@ -95,6 +96,26 @@ class JobRescued(msgspec.Struct, frozen=True):
     to: FinishTo
 
 
+class ResultLost(msgspec.Struct, frozen=True):
+    """What a handler came to was not stored: the claim had been taken back before it was sent.
+
+    The job goes on as whoever took it back decided, so it may run again, or be discarded. A failure
+    or a snooze may also be lost unseen: the job waits then, as after a rescuer's retry.
+
+    Attributes:
+        row: the job, as it was claimed.
+        to: what the pool asked for.
+        state: the job's state now; None: it is not there any more.
+        certain: False: the result was sent before without an answer, so it may have been stored
+            then, and the job have gone on from there.
+    """
+
+    row: JobRow
+    to: FinishTo
+    state: JobState | None
+    certain: bool
+
+
 class SessionOpened(msgspec.Struct, frozen=True):
     """The pool may claim jobs.
 
@@ -139,6 +160,7 @@ Event: TypeAlias = (
     | JobGivenBack
     | JobOverdue
     | JobRescued
+    | ResultLost
     | SessionOpened
     | SessionLost
     | LoopBlocked

@@ -9,15 +9,25 @@ from __future__ import annotations
 import logging
 import random
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
 from uuid import UUID
 
 from goncordia.clock import Clock
-from goncordia.driver import After, BaseExecutor, FetchRequest, FetchResult, Finish, Outcome
+from goncordia.driver import (
+    After,
+    BaseExecutor,
+    FetchRequest,
+    FetchResult,
+    Finish,
+    FinishTo,
+    JobState,
+    Outcome,
+)
 from goncordia.engine.calls import Calls, one_each
 from goncordia.engine.claims import Claims
+from goncordia.engine.events import Observers, ResultLost
 from goncordia.engine.run import Run, RunState
 from goncordia.engine.session import Session
 from goncordia.engine.shape import Shape
@@ -40,6 +50,13 @@ Only handlers that were as quick count: a slow one's end does not say that anoth
 
 _PATIENCE: Final = 2.0
 """Seconds after which the room that a fetch may fill is given to others."""
+
+
+_ENDS: Final[Mapping[FinishTo, JobState]] = {
+    "complete": JobState.COMPLETED,
+    "discard": JobState.DISCARDED,
+    "cancel": JobState.CANCELLED,
+}
 
 
 class _Reservation:
@@ -78,6 +95,7 @@ class Lanes:
             others may have filled its room.
         refuse: given a result that the driver refused; says what to send instead.
         unknown: told of a fetch whose outcome is not known, to look what it claimed.
+        observe: told of results that were lost.
     """
 
     def __init__(
@@ -97,6 +115,7 @@ class Lanes:
         take: Callable[[UUID, FetchResult, bool], None],
         refuse: Callable[[Run, Exception], Finish | None],
         unknown: Callable[[UUID, int], None],
+        observe: Observers,
     ) -> None:
         self._executor = executor
         self._calls = calls
@@ -112,6 +131,7 @@ class Lanes:
         self._take = take
         self._refuse = refuse
         self._unknown = unknown
+        self._observe = observe
         self._max_batch = executor.capabilities.max_batch
         self._adapts = max_pending is None and executor.capabilities.marks
         self._look_at = float("-inf")
@@ -246,12 +266,8 @@ class Lanes:
         """Note the answers; whether something that may let a job go was freed."""
         freed, quick = False, 0
         for run, outcome in zip(runs, outcomes, strict=True):
-            if outcome.status == "STALE":
-                _logger.warning(
-                    "job %s (%s): the claim was taken back before its result came",
-                    run.row.id,
-                    run.row.kind,
-                )
+            if outcome.status != "DONE":
+                self._tell_lost(run, outcome)
             freed = freed or run.row.group is not None
             quick += run.seconds < _RATE_WINDOW
             # This fetch need not have seen the job that its own exchange put back.
@@ -263,6 +279,23 @@ class Lanes:
             self._recent.append((self._clock.monotonic(), quick))
             self._recent_count += quick
         return freed
+
+    def _tell_lost(self, run: Run, outcome: Outcome) -> None:
+        """Say so if another ended the claim first: nobody else knows that there was a result."""
+        finish, state = run.finish, outcome.state
+        if finish is None or finish.to == "release":
+            return
+        if outcome.status == "ALREADY" and state in (None, _ENDS.get(finish.to, state)):
+            return  # an earlier sending was applied; or one cannot tell, see the event
+        _logger.warning(
+            "job %s (%s): its result (%s) %s lost, the claim was taken back before; the job is %s",
+            run.row.id,
+            run.row.kind,
+            finish.to,
+            "may be" if run.repeated else "was",
+            "gone" if state is None else state,
+        )
+        self._observe(ResultLost(run.row, finish.to, state, not run.repeated))
 
     def _plan(self, request: FetchRequest, result: FetchResult, *, freed: bool) -> None:
         """When to look next."""
@@ -283,6 +316,8 @@ class Lanes:
     ) -> None:
         """Repeat the finishes until they are answered, never the fetch."""
         unsettled = [run for run in runs if run.state is RunState.SENDING]
+        for run in unsettled:
+            run.repeated = True
         if unsettled:
             await self._send_alone(unsettled)
         if request is not None:

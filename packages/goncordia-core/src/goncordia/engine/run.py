@@ -50,6 +50,7 @@ class Run(msgspec.Struct, eq=False):
         overdue: it was interrupted and reported as going on.
         tx_completed: it was finished inside a transaction of the worker's.
         refused: the backend refused to store its result once.
+        repeated: its result was sent before, and that was not answered.
         checkpoint: to be stored again with the finish; None: what is stored is the last one.
         started_at: on the monotonic clock.
         seconds: how long the handler ran; infinite: it did not end, or never started.
@@ -69,6 +70,7 @@ class Run(msgspec.Struct, eq=False):
     overdue: bool = False
     tx_completed: bool = False
     refused: bool = False
+    repeated: bool = False
     checkpoint: bytes | None = None
     started_at: float = 0.0
     seconds: float = inf
