@@ -19,7 +19,7 @@ from goncordia_sql.rows import RowCodec
 from goncordia_sql.statement import Op
 from goncordia_sql.states import Hold, Stored
 
-__all__ = ["NOTHING", "Completed", "PostgresFinishing", "completing"]
+__all__ = ["NONE", "NOTHING", "Completed", "PostgresFinishing", "completing"]
 
 
 def completing(dialect: PostgresDialect) -> str:
@@ -83,12 +83,13 @@ class Completed(NamedTuple):
             "owner": self.session,
         }
 
-    def done(self, ids: Sequence[Any] | None) -> set[UUID]:
-        """Which of them are completed: these, or if there are none given, all."""
-        return set(self.ids if ids is None else ids)
+    def left(self, done: Sequence[Any] | None) -> frozenset[UUID]:
+        """Those that are not completed, if these are; None: all are."""
+        return NONE if done is None else frozenset(self.ids).difference(done)
 
 
 NOTHING: Final = Completed(None, [], [], [])
+NONE: Final[frozenset[UUID]] = frozenset()
 
 
 class PostgresFinishing(Finishing):
@@ -110,9 +111,10 @@ class PostgresFinishing(Finishing):
                 answer = yield self._complete_held.alone(**values)
             else:
                 answer = yield self._complete_held(**values)
-            done = {row[0] for row in answer.rows}
+            rows = answer.rows
+            left_out = completed.left(None if len(rows) == len(plain) else [row[0] for row in rows])
             for n in plain:
-                if finishes[n].claim.job_id in done:
+                if not left_out or finishes[n].claim.job_id not in left_out:
                     outcomes[n] = COMPLETED
         left = [n for n, outcome in enumerate(outcomes) if outcome is None]
         if left:

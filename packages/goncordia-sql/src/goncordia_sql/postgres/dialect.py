@@ -6,8 +6,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 from uuid import UUID
 
-import msgspec
-
 from goncordia.clock import Clock
 from goncordia.errors import ConfigurationError
 from goncordia_sql.dialect import Dialect
@@ -16,7 +14,6 @@ from goncordia_sql.times import NativeTimes
 
 __all__ = ["PostgresDialect", "checked_schema", "quoted"]
 
-_convert: Final = msgspec.convert
 _LONGEST_NAME: Final = 63
 
 
@@ -67,8 +64,8 @@ class PostgresDialect(Dialect):
         return value
 
     def id_out(self, raw: UUID, /) -> UUID:
-        """An id of Python's own type: asyncpg has a subclass, which not everybody takes."""
-        return raw if type(raw) is UUID else _convert(raw.bytes, UUID)
+        """See :meth:`Dialect.id_out`. asyncpg gives a subclass, which is quicker in every way."""
+        return raw
 
     def text_in(self, value: bytes, /) -> str:
         """See :meth:`Dialect.text_in`."""

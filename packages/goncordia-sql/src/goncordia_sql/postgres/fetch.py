@@ -23,7 +23,7 @@ import msgspec
 from goncordia.driver import FetchRequest, FetchResult, JobRow, QueueFetch
 from goncordia_sql.ops.fetch import Fetch
 from goncordia_sql.ops.groups import Groups
-from goncordia_sql.postgres.completing import NOTHING, Completed, completing
+from goncordia_sql.postgres.completing import NONE, NOTHING, Completed, completing
 from goncordia_sql.postgres.dialect import PostgresDialect
 from goncordia_sql.postgres.marks import WHOLE, Marks, Ranges
 from goncordia_sql.rows import READY_ROW, RowCodec
@@ -122,29 +122,29 @@ class PostgresFetch(Fetch):
 
     def complete_and_fetch(
         self, completed: Completed, request: FetchRequest
-    ) -> Op[tuple[set[UUID], FetchResult]]:
+    ) -> Op[tuple[frozenset[UUID], FetchResult]]:
         """Complete, and claim from the queues in turn.
 
         Returns:
-            The jobs that were completed, and the result. Where it comes to that, a fetch by the
-            longer way is part of it.
+            The jobs that could not be completed, and the result. Where it comes to that, a fetch by
+            the longer way is part of it.
         """
         found = _Found(request.limit)
-        done: set[UUID] = set()
+        left = NONE
         for n, queue in enumerate(request.queues):
             seen = yield from self._look(
                 completed if n == 0 else NOTHING, request, queue, min(queue.limit, found.room())
             )
-            done |= seen.done
+            left |= seen.left
             found.jobs += seen.jobs
             if not seen.flags & _OPEN:
-                return done, FetchResult(found.jobs, lost=True)
+                return left, FetchResult(found.jobs, lost=True)
             if seen.flags & _OTHER:
                 self._walks[queue.name] = _WALKS
                 rest = msgspec.structs.replace(
                     request, limit=found.room(), queues=request.queues[n:]
                 )
-                return done, found.and_then((yield from self.fetch(rest)))
+                return left, found.and_then((yield from self.fetch(rest)))
             if seen.flags & _PAUSED:
                 found.paused.append(queue.name)
             elif seen.more:
@@ -154,7 +154,7 @@ class PostgresFetch(Fetch):
                 found.meet_later(self.times.seconds(seen.next_run_at, seen.now))
             if found.room() <= 0:
                 break
-        return done, found.result()
+        return left, found.result()
 
     def _look(
         self, completed: Completed, request: FetchRequest, queue: QueueFetch, most: int
@@ -226,7 +226,7 @@ class _Seen:
         flags: of the last answer.
         now: the time of it.
         next_run_at: when the first job for later is due.
-        done: the jobs that were completed.
+        left: the jobs that could not be completed.
         jobs: what was claimed.
         more: there may be more to claim.
     """
@@ -235,7 +235,7 @@ class _Seen:
         self.flags = 0
         self.now: Any = None
         self.next_run_at: Any = None
-        self.done: set[UUID] = set()
+        self.left = NONE
         self.jobs: list[JobRow] = []
         self.more = False
 
@@ -248,7 +248,7 @@ class _Seen:
                 continue
             self.flags = row[0]
             self.now, self.next_run_at = row[_BEFORE + _CREATED_AT], row[_BEFORE + _RUN_AT]
-            self.done |= completed.done(row[1])
+            self.left |= completed.left(row[1])
         claimed.sort(key=_order)
         return claimed
 

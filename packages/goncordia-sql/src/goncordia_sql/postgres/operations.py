@@ -70,11 +70,12 @@ class PostgresOperations(Operations):
         plain = plain_completions(finishes)
         yield from self._finish(finishes, set(range(len(finishes))).difference(plain), outcomes)
         completed = Completed.of(finishes[n] for n in plain)
-        done, result = yield from self.fetch.complete_and_fetch(completed, request)
+        left, result = yield from self.fetch.complete_and_fetch(completed, request)
         for n in plain:
-            if finishes[n].claim.job_id in done:
+            if not left or finishes[n].claim.job_id not in left:
                 outcomes[n] = COMPLETED
-        yield from self._finish(finishes, set(plain).difference(outcomes), outcomes)
+        if left:
+            yield from self._finish(finishes, set(plain).difference(outcomes), outcomes)
         return [outcomes[n] for n in range(len(finishes))], result
 
     def _finish(
