@@ -37,7 +37,8 @@ class UniqueOpts:
         by_period: seconds: the period in which ``run_at`` falls. Periods are counted from
             1970-01-01 00:00 UTC, so ``3600`` is each hour, and ``86400`` each day in UTC.
         key: a text of your own, at most 128 characters.
-        until_deleted: hold the key until the job's row is deleted or pruned.
+        until_deleted: hold the key until you delete the job, also when it is finished. Retention
+            leaves such jobs, so their rows stay until then.
 
     Raises:
         ConfigurationError: a value is wrong.

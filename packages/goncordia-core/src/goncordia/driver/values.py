@@ -83,8 +83,9 @@ When: TypeAlias = After | At | None
 UniqueHold: TypeAlias = Literal["active", "until_deleted"] | At
 """How long a unique key is held.
 
-``"active"``: while the job waits or runs. ``"until_deleted"``: until its row is deleted or pruned.
-``At(t)``: until that time, whatever the job's state.
+``"active"``: while the job waits or runs. ``"until_deleted"``: until its row is deleted by a
+``delete``; ``prune`` leaves it. ``At(t)``: until that time, whatever the job's state; till then
+``prune`` leaves the row as well.
 """
 
 
