@@ -464,26 +464,27 @@ coalesce(j.args_raw, convert_to(j.args, 'UTF8')) AS args, j.content, j.payload_v
 j.max_attempts, j.timeout, j.tags, j.meta, j.unique_key, j.unique_hold, j.unique_until,
 j.group_name, j.group_limit, j.state, j.attempt, j.worker_id, j.session, j.fetch_no, j.started,
 j.cancel_requested, j.failed, j.created_at, j.claimed_at, j.finished_at, j.errors, j.checkpoint,
-j.output FROM "goncordia".job j WHERE j.state = 0 AND (j.run_at <= $1) AND (j.id::text) < $2 ORDER
-BY (j.id::text) DESC LIMIT $3) AS p0 UNION ALL SELECT * FROM (SELECT j.id, j.kind, j.queue, j.nice,
-j.run_at, coalesce(j.args_raw, convert_to(j.args, 'UTF8')) AS args, j.content, j.payload_version,
-j.max_attempts, j.timeout, j.tags, j.meta, j.unique_key, j.unique_hold, j.unique_until,
-j.group_name, j.group_limit, j.state, j.attempt, j.worker_id, j.session, j.fetch_no, j.started,
-j.cancel_requested, j.failed, j.created_at, j.claimed_at, j.finished_at, j.errors, j.checkpoint,
-j.output FROM "goncordia".job j WHERE j.state = 1 AND (j.run_at <= $1) AND (j.id::text) < $2 ORDER
-BY (j.id::text) DESC LIMIT $3) AS p1 UNION ALL SELECT * FROM (SELECT j.id, j.kind, j.queue, j.nice,
-j.run_at, coalesce(j.args_raw, convert_to(j.args, 'UTF8')) AS args, j.content, j.payload_version,
-j.max_attempts, j.timeout, j.tags, j.meta, j.unique_key, j.unique_hold, j.unique_until,
-j.group_name, j.group_limit, j.state, j.attempt, j.worker_id, j.session, j.fetch_no, j.started,
-j.cancel_requested, j.failed, j.created_at, j.claimed_at, j.finished_at, j.errors, j.checkpoint,
-j.output FROM "goncordia".job j WHERE j.state = 2 AND (j.run_at <= $1) AND (j.id::text) < $2 ORDER
-BY (j.id::text) DESC LIMIT $3) AS p2 UNION ALL SELECT * FROM (SELECT j.id, j.kind, j.queue, j.nice,
-j.run_at, coalesce(j.args_raw, convert_to(j.args, 'UTF8')) AS args, j.content, j.payload_version,
-j.max_attempts, j.timeout, j.tags, j.meta, j.unique_key, j.unique_hold, j.unique_until,
-j.group_name, j.group_limit, j.state, j.attempt, j.worker_id, j.session, j.fetch_no, j.started,
-j.cancel_requested, j.failed, j.created_at, j.claimed_at, j.finished_at, j.errors, j.checkpoint,
-j.output FROM "goncordia".job j WHERE j.state = 3 AND (j.id::text) < $2 ORDER BY (j.id::text) DESC
-LIMIT $3) AS p3) AS j ORDER BY id DESC LIMIT $3;
+j.output FROM "goncordia".job j WHERE j.state = 0 AND (j.run_at <= $1) AND least(j.id, NULL) < $2
+ORDER BY least(j.id, NULL) DESC LIMIT $3) AS p0 UNION ALL SELECT * FROM (SELECT j.id, j.kind,
+j.queue, j.nice, j.run_at, coalesce(j.args_raw, convert_to(j.args, 'UTF8')) AS args, j.content,
+j.payload_version, j.max_attempts, j.timeout, j.tags, j.meta, j.unique_key, j.unique_hold,
+j.unique_until, j.group_name, j.group_limit, j.state, j.attempt, j.worker_id, j.session, j.fetch_no,
+j.started, j.cancel_requested, j.failed, j.created_at, j.claimed_at, j.finished_at, j.errors,
+j.checkpoint, j.output FROM "goncordia".job j WHERE j.state = 1 AND (j.run_at <= $1) AND least(j.id,
+NULL) < $2 ORDER BY least(j.id, NULL) DESC LIMIT $3) AS p1 UNION ALL SELECT * FROM (SELECT j.id,
+j.kind, j.queue, j.nice, j.run_at, coalesce(j.args_raw, convert_to(j.args, 'UTF8')) AS args,
+j.content, j.payload_version, j.max_attempts, j.timeout, j.tags, j.meta, j.unique_key,
+j.unique_hold, j.unique_until, j.group_name, j.group_limit, j.state, j.attempt, j.worker_id,
+j.session, j.fetch_no, j.started, j.cancel_requested, j.failed, j.created_at, j.claimed_at,
+j.finished_at, j.errors, j.checkpoint, j.output FROM "goncordia".job j WHERE j.state = 2 AND
+(j.run_at <= $1) AND least(j.id, NULL) < $2 ORDER BY least(j.id, NULL) DESC LIMIT $3) AS p2 UNION
+ALL SELECT * FROM (SELECT j.id, j.kind, j.queue, j.nice, j.run_at, coalesce(j.args_raw,
+convert_to(j.args, 'UTF8')) AS args, j.content, j.payload_version, j.max_attempts, j.timeout,
+j.tags, j.meta, j.unique_key, j.unique_hold, j.unique_until, j.group_name, j.group_limit, j.state,
+j.attempt, j.worker_id, j.session, j.fetch_no, j.started, j.cancel_requested, j.failed,
+j.created_at, j.claimed_at, j.finished_at, j.errors, j.checkpoint, j.output FROM "goncordia".job j
+WHERE j.state = 3 AND least(j.id, NULL) < $2 ORDER BY least(j.id, NULL) DESC LIMIT $3) AS p3) AS j
+ORDER BY id DESC LIMIT $3;
 
 -- listing, count, filter 'later'
 SELECT count(*) FROM "goncordia".job j WHERE j.state = 0 AND ((j.run_at > $1 AND j.failed = 0) OR
@@ -512,21 +513,21 @@ j.max_attempts, j.timeout, j.tags, j.meta, j.unique_key, j.unique_hold, j.unique
 j.group_name, j.group_limit, j.state, j.attempt, j.worker_id, j.session, j.fetch_no, j.started,
 j.cancel_requested, j.failed, j.created_at, j.claimed_at, j.finished_at, j.errors, j.checkpoint,
 j.output FROM "goncordia".job j WHERE j.state = 0 AND ((j.run_at > $1 AND j.failed = 0) OR (j.run_at
-> $1 AND j.failed = 1)) AND (j.id::text) < $2 ORDER BY (j.id::text) DESC LIMIT $3) AS p0 UNION ALL
-SELECT * FROM (SELECT j.id, j.kind, j.queue, j.nice, j.run_at, coalesce(j.args_raw,
+> $1 AND j.failed = 1)) AND least(j.id, NULL) < $2 ORDER BY least(j.id, NULL) DESC LIMIT $3) AS p0
+UNION ALL SELECT * FROM (SELECT j.id, j.kind, j.queue, j.nice, j.run_at, coalesce(j.args_raw,
 convert_to(j.args, 'UTF8')) AS args, j.content, j.payload_version, j.max_attempts, j.timeout,
 j.tags, j.meta, j.unique_key, j.unique_hold, j.unique_until, j.group_name, j.group_limit, j.state,
 j.attempt, j.worker_id, j.session, j.fetch_no, j.started, j.cancel_requested, j.failed,
 j.created_at, j.claimed_at, j.finished_at, j.errors, j.checkpoint, j.output FROM "goncordia".job j
 WHERE j.state = 1 AND ((j.run_at > $1 AND j.failed = 0) OR (j.run_at > $1 AND j.failed = 1)) AND
-(j.id::text) < $2 ORDER BY (j.id::text) DESC LIMIT $3) AS p1 UNION ALL SELECT * FROM (SELECT j.id,
-j.kind, j.queue, j.nice, j.run_at, coalesce(j.args_raw, convert_to(j.args, 'UTF8')) AS args,
-j.content, j.payload_version, j.max_attempts, j.timeout, j.tags, j.meta, j.unique_key,
+least(j.id, NULL) < $2 ORDER BY least(j.id, NULL) DESC LIMIT $3) AS p1 UNION ALL SELECT * FROM
+(SELECT j.id, j.kind, j.queue, j.nice, j.run_at, coalesce(j.args_raw, convert_to(j.args, 'UTF8')) AS
+args, j.content, j.payload_version, j.max_attempts, j.timeout, j.tags, j.meta, j.unique_key,
 j.unique_hold, j.unique_until, j.group_name, j.group_limit, j.state, j.attempt, j.worker_id,
 j.session, j.fetch_no, j.started, j.cancel_requested, j.failed, j.created_at, j.claimed_at,
 j.finished_at, j.errors, j.checkpoint, j.output FROM "goncordia".job j WHERE j.state = 2 AND
-((j.run_at > $1 AND j.failed = 0) OR (j.run_at > $1 AND j.failed = 1)) AND (j.id::text) < $2 ORDER
-BY (j.id::text) DESC LIMIT $3) AS p2) AS j ORDER BY id DESC LIMIT $3;
+((j.run_at > $1 AND j.failed = 0) OR (j.run_at > $1 AND j.failed = 1)) AND least(j.id, NULL) < $2
+ORDER BY least(j.id, NULL) DESC LIMIT $3) AS p2) AS j ORDER BY id DESC LIMIT $3;
 
 -- listing, count, filter 'dead'
 SELECT count(*) FROM "goncordia".job j WHERE j.state = 5 AND j.state >= 5;
@@ -548,8 +549,8 @@ coalesce(j.args_raw, convert_to(j.args, 'UTF8')) AS args, j.content, j.payload_v
 j.max_attempts, j.timeout, j.tags, j.meta, j.unique_key, j.unique_hold, j.unique_until,
 j.group_name, j.group_limit, j.state, j.attempt, j.worker_id, j.session, j.fetch_no, j.started,
 j.cancel_requested, j.failed, j.created_at, j.claimed_at, j.finished_at, j.errors, j.checkpoint,
-j.output FROM "goncordia".job j WHERE j.state = 5 AND j.state >= 5 AND (j.id::text) < $1 ORDER BY
-(j.id::text) DESC LIMIT $2) AS p0) AS j ORDER BY id DESC LIMIT $2;
+j.output FROM "goncordia".job j WHERE j.state = 5 AND j.state >= 5 AND least(j.id, NULL) < $1 ORDER
+BY least(j.id, NULL) DESC LIMIT $2) AS p0) AS j ORDER BY id DESC LIMIT $2;
 
 -- listing, count, filter 'everything'
 SELECT count(*) FROM "goncordia".job j WHERE j.state = 0 AND (j.run_at <= $1) AND j.kind IN (SELECT
@@ -599,29 +600,30 @@ j.output FROM "goncordia".job j WHERE j.state = 0 AND (j.run_at <= $1) AND j.kin
 FROM (SELECT u.value FROM unnest($2::text[]) AS u(value) LIMIT cardinality($2::text[])) AS k) AND
 j.queue IN (SELECT value FROM (SELECT u.value FROM unnest($3::text[]) AS u(value) LIMIT
 cardinality($3::text[])) AS q) AND jsonb_exists(j.tags::jsonb, $4) AND jsonb_exists(j.tags::jsonb,
-$5) AND j.group_name = $6 AND j.created_at >= $7 AND j.created_at < $8 AND (j.id::text) < $9 ORDER
-BY (j.id::text) DESC LIMIT $10) AS p0 UNION ALL SELECT * FROM (SELECT j.id, j.kind, j.queue, j.nice,
-j.run_at, coalesce(j.args_raw, convert_to(j.args, 'UTF8')) AS args, j.content, j.payload_version,
-j.max_attempts, j.timeout, j.tags, j.meta, j.unique_key, j.unique_hold, j.unique_until,
-j.group_name, j.group_limit, j.state, j.attempt, j.worker_id, j.session, j.fetch_no, j.started,
-j.cancel_requested, j.failed, j.created_at, j.claimed_at, j.finished_at, j.errors, j.checkpoint,
-j.output FROM "goncordia".job j WHERE j.state = 1 AND (j.run_at <= $1) AND j.kind IN (SELECT value
-FROM (SELECT u.value FROM unnest($2::text[]) AS u(value) LIMIT cardinality($2::text[])) AS k) AND
-j.queue IN (SELECT value FROM (SELECT u.value FROM unnest($3::text[]) AS u(value) LIMIT
-cardinality($3::text[])) AS q) AND jsonb_exists(j.tags::jsonb, $4) AND jsonb_exists(j.tags::jsonb,
-$5) AND j.group_name = $6 AND j.created_at >= $7 AND j.created_at < $8 AND (j.id::text) < $9 ORDER
-BY (j.id::text) DESC LIMIT $10) AS p1 UNION ALL SELECT * FROM (SELECT j.id, j.kind, j.queue, j.nice,
-j.run_at, coalesce(j.args_raw, convert_to(j.args, 'UTF8')) AS args, j.content, j.payload_version,
-j.max_attempts, j.timeout, j.tags, j.meta, j.unique_key, j.unique_hold, j.unique_until,
-j.group_name, j.group_limit, j.state, j.attempt, j.worker_id, j.session, j.fetch_no, j.started,
-j.cancel_requested, j.failed, j.created_at, j.claimed_at, j.finished_at, j.errors, j.checkpoint,
-j.output FROM "goncordia".job j WHERE j.state = 2 AND (j.run_at <= $1) AND j.kind IN (SELECT value
-FROM (SELECT u.value FROM unnest($2::text[]) AS u(value) LIMIT cardinality($2::text[])) AS k) AND
-j.queue IN (SELECT value FROM (SELECT u.value FROM unnest($3::text[]) AS u(value) LIMIT
-cardinality($3::text[])) AS q) AND jsonb_exists(j.tags::jsonb, $4) AND jsonb_exists(j.tags::jsonb,
-$5) AND j.group_name = $6 AND j.created_at >= $7 AND j.created_at < $8 AND (j.id::text) < $9 ORDER
-BY (j.id::text) DESC LIMIT $10) AS p2 UNION ALL SELECT * FROM (SELECT j.id, j.kind, j.queue, j.nice,
-j.run_at, coalesce(j.args_raw, convert_to(j.args, 'UTF8')) AS args, j.content, j.payload_version,
+$5) AND j.group_name = $6 AND j.created_at >= $7 AND j.created_at < $8 AND least(j.id, NULL) < $9
+ORDER BY least(j.id, NULL) DESC LIMIT $10) AS p0 UNION ALL SELECT * FROM (SELECT j.id, j.kind,
+j.queue, j.nice, j.run_at, coalesce(j.args_raw, convert_to(j.args, 'UTF8')) AS args, j.content,
+j.payload_version, j.max_attempts, j.timeout, j.tags, j.meta, j.unique_key, j.unique_hold,
+j.unique_until, j.group_name, j.group_limit, j.state, j.attempt, j.worker_id, j.session, j.fetch_no,
+j.started, j.cancel_requested, j.failed, j.created_at, j.claimed_at, j.finished_at, j.errors,
+j.checkpoint, j.output FROM "goncordia".job j WHERE j.state = 1 AND (j.run_at <= $1) AND j.kind IN
+(SELECT value FROM (SELECT u.value FROM unnest($2::text[]) AS u(value) LIMIT
+cardinality($2::text[])) AS k) AND j.queue IN (SELECT value FROM (SELECT u.value FROM
+unnest($3::text[]) AS u(value) LIMIT cardinality($3::text[])) AS q) AND jsonb_exists(j.tags::jsonb,
+$4) AND jsonb_exists(j.tags::jsonb, $5) AND j.group_name = $6 AND j.created_at >= $7 AND
+j.created_at < $8 AND least(j.id, NULL) < $9 ORDER BY least(j.id, NULL) DESC LIMIT $10) AS p1 UNION
+ALL SELECT * FROM (SELECT j.id, j.kind, j.queue, j.nice, j.run_at, coalesce(j.args_raw,
+convert_to(j.args, 'UTF8')) AS args, j.content, j.payload_version, j.max_attempts, j.timeout,
+j.tags, j.meta, j.unique_key, j.unique_hold, j.unique_until, j.group_name, j.group_limit, j.state,
+j.attempt, j.worker_id, j.session, j.fetch_no, j.started, j.cancel_requested, j.failed,
+j.created_at, j.claimed_at, j.finished_at, j.errors, j.checkpoint, j.output FROM "goncordia".job j
+WHERE j.state = 2 AND (j.run_at <= $1) AND j.kind IN (SELECT value FROM (SELECT u.value FROM
+unnest($2::text[]) AS u(value) LIMIT cardinality($2::text[])) AS k) AND j.queue IN (SELECT value
+FROM (SELECT u.value FROM unnest($3::text[]) AS u(value) LIMIT cardinality($3::text[])) AS q) AND
+jsonb_exists(j.tags::jsonb, $4) AND jsonb_exists(j.tags::jsonb, $5) AND j.group_name = $6 AND
+j.created_at >= $7 AND j.created_at < $8 AND least(j.id, NULL) < $9 ORDER BY least(j.id, NULL) DESC
+LIMIT $10) AS p2 UNION ALL SELECT * FROM (SELECT j.id, j.kind, j.queue, j.nice, j.run_at,
+coalesce(j.args_raw, convert_to(j.args, 'UTF8')) AS args, j.content, j.payload_version,
 j.max_attempts, j.timeout, j.tags, j.meta, j.unique_key, j.unique_hold, j.unique_until,
 j.group_name, j.group_limit, j.state, j.attempt, j.worker_id, j.session, j.fetch_no, j.started,
 j.cancel_requested, j.failed, j.created_at, j.claimed_at, j.finished_at, j.errors, j.checkpoint,
@@ -629,5 +631,5 @@ j.output FROM "goncordia".job j WHERE j.state = 4 AND j.kind IN (SELECT value FR
 FROM unnest($2::text[]) AS u(value) LIMIT cardinality($2::text[])) AS k) AND j.queue IN (SELECT
 value FROM (SELECT u.value FROM unnest($3::text[]) AS u(value) LIMIT cardinality($3::text[])) AS q)
 AND jsonb_exists(j.tags::jsonb, $4) AND jsonb_exists(j.tags::jsonb, $5) AND j.group_name = $6 AND
-j.created_at >= $7 AND j.created_at < $8 AND (j.id::text) < $9 ORDER BY (j.id::text) DESC LIMIT $10)
-AS p3) AS j ORDER BY id DESC LIMIT $10;
+j.created_at >= $7 AND j.created_at < $8 AND least(j.id, NULL) < $9 ORDER BY least(j.id, NULL) DESC
+LIMIT $10) AS p3) AS j ORDER BY id DESC LIMIT $10;

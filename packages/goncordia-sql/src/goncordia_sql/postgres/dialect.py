@@ -108,8 +108,8 @@ class PostgresDialect(Dialect):
         return f"jsonb_exists({column}::jsonb, {tag})"
 
     def unindexed(self, column: str, /) -> str:
-        """See :meth:`Dialect.unindexed`."""
-        return f"({column}::text)"
+        """See :meth:`Dialect.unindexed`. The smaller of itself and of nothing is itself."""
+        return f"least({column}, NULL)"
 
     # ---------------------------------------------------------------- many values at once
 
