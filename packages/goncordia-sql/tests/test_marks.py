@@ -39,7 +39,7 @@ def row(nice: int, second: float) -> tuple[Any, ...]:
 
 
 def note(marks: Marks, ranges: Ranges, *rows: tuple[int, float], full: bool = True) -> None:
-    marks.note("q", ranges, [row(*each) for each in rows], full, marks.now())
+    marks.note("q", ranges, [row(*each) for each in rows], NOON, marks.now(), full=full)
 
 
 def places(ranges: Ranges) -> list[tuple[int, datetime, int]]:
@@ -106,12 +106,18 @@ def test_after_a_short_result_the_head_is_looked_at_at_once(marks: Marks) -> Non
 def test_but_not_where_that_was_slow_a_moment_ago(marks: Marks, seconds: Seconds) -> None:
     began = marks.now()
     seconds.now += 0.05
-    marks.note("q", WHOLE, [row(0, 1.0)], False, began)
+    marks.note("q", WHOLE, [row(0, 1.0)], NOON, began, full=False)
     assert marks.may_come_short("q")
     assert not marks.ranges("q").whole
     seconds.now += 0.5
     assert not marks.may_come_short("q")
     assert marks.ranges("q").whole
+
+
+def test_jobs_for_later_are_looked_for_from_a_little_before_the_last_look(marks: Marks) -> None:
+    assert WHOLE.later_since < NOON - timedelta(days=1)
+    note(marks, WHOLE, (0, 1.0))
+    assert marks.ranges("q").later_since == NOON - SLACK
 
 
 def test_a_mark_goes_back_to_an_older_job(marks: Marks) -> None:

@@ -141,6 +141,10 @@ ended_fetch_no = fetch_no, session = $1, fetch_no = $2, claimed_at = $3, worker_
 (SELECT k.id FROM (SELECT u.number - 1 AS n, u.id FROM unnest($5::uuid[]) WITH ORDINALITY AS u(id,
 number) LIMIT cardinality($5::uuid[])) AS k);
 
+-- fetch.promote_since
+UPDATE "goncordia".job SET state = 1 WHERE id IN ( SELECT id FROM "goncordia".job WHERE state = 0
+AND queue = $1 AND run_at >= $2 AND run_at <= $3 ORDER BY run_at LIMIT $4 FOR UPDATE SKIP LOCKED);
+
 -- fetch.exchange
 WITH given AS MATERIALIZED ( SELECT u.id, u.fetch_no, u.output FROM unnest($1::uuid[], $2::bigint[],
 $3::text[]) AS u(id, fetch_no, output) LIMIT $4::bigint ), held AS MATERIALIZED ( SELECT h.id,
@@ -152,17 +156,17 @@ NULL ELSE j.held_key END FROM held h WHERE j.id = h.id RETURNING j.id ), facts A
 SELECT statement_timestamp() AS now, (SELECT count(*) FROM done) AS done, EXISTS (SELECT 1 FROM
 "goncordia".session WHERE id = $6::uuid AND is_open = 1) AS open, EXISTS (SELECT 1 FROM
 "goncordia".queue WHERE name = $7::text AND paused = 1) AS paused, (SELECT l.run_at FROM
-"goncordia".job l WHERE l.state = 0 AND l.queue = $7::text ORDER BY l.run_at LIMIT 1) AS next_run_at
-), ready AS MATERIALIZED ( SELECT r.id, r.other FROM facts f CROSS JOIN unnest($8::integer[],
-$9::timestamptz[], $10::integer[]) AS u(first, since, last) CROSS JOIN LATERAL ( SELECT i.id,
-i.group_name IS NOT NULL OR i.run_at > f.now OR ($11::text[] IS NOT NULL AND i.kind <>
-ALL($11::text[])) AS other FROM "goncordia".job i WHERE i.state = 1 AND i.queue = $7::text AND
-(i.nice, i.run_at) >= (u.first, u.since) AND i.nice <= u.last ORDER BY i.nice, i.run_at, i.id LIMIT
-$12::bigint FOR UPDATE SKIP LOCKED ) AS r WHERE f.open AND NOT f.paused AND ($13::boolean OR
-(f.next_run_at > f.now) IS NOT FALSE) LIMIT $12::bigint ), claimed AS ( UPDATE "goncordia".job j SET
+"goncordia".job l WHERE l.state = 0 AND l.queue = $7::text AND l.run_at >= $8::timestamptz ORDER BY
+l.run_at LIMIT 1) AS next_run_at ), ready AS MATERIALIZED ( SELECT r.id, r.other FROM facts f CROSS
+JOIN unnest($9::integer[], $10::timestamptz[], $11::integer[]) AS u(first, since, last) CROSS JOIN
+LATERAL ( SELECT i.id, i.group_name IS NOT NULL OR i.run_at > f.now OR ($12::text[] IS NOT NULL AND
+i.kind <> ALL($12::text[])) AS other FROM "goncordia".job i WHERE i.state = 1 AND i.queue = $7::text
+AND (i.nice, i.run_at) >= (u.first, u.since) AND i.nice <= u.last ORDER BY i.nice, i.run_at, i.id
+LIMIT $13::bigint FOR UPDATE SKIP LOCKED ) AS r WHERE f.open AND NOT f.paused AND ($14::boolean OR
+(f.next_run_at > f.now) IS NOT FALSE) LIMIT $13::bigint ), claimed AS ( UPDATE "goncordia".job j SET
 state = 3, attempt = j.attempt + 1, started = 0, ended_session = j.session, ended_fetch_no =
-j.fetch_no, session = $6::uuid, fetch_no = $14::bigint, claimed_at = statement_timestamp(),
-worker_id = $15::text FROM ready r WHERE j.id = r.id AND NOT (SELECT bool_or(other) FROM ready)
+j.fetch_no, session = $6::uuid, fetch_no = $15::bigint, claimed_at = statement_timestamp(),
+worker_id = $16::text FROM ready r WHERE j.id = r.id AND NOT (SELECT bool_or(other) FROM ready)
 RETURNING j.id, j.kind, j.queue, j.nice, j.run_at, coalesce(j.args_raw, convert_to(j.args, 'UTF8'))
 AS args, j.content, j.payload_version, j.max_attempts, j.timeout, j.tags, j.meta, j.unique_key,
 j.unique_hold, j.unique_until, j.group_name, j.group_limit, j.attempt - 1 AS attempt, j.created_at,

@@ -63,6 +63,13 @@ class PostgresFetch(Fetch):
         job = dialect.job
         # As the rows were before the claim: that is what their reader expects.
         claimed = dialect.columns("j", READY_ROW).replace("j.attempt", "j.attempt - 1 AS attempt")
+        due = dialect.picked(f"""
+            SELECT id FROM {job} WHERE state = {Stored.LATER} AND queue = :queue
+            AND run_at >= :since AND run_at <= :now ORDER BY run_at LIMIT :most
+            """)
+        self._promote_since = dialect.sql(f"""
+            UPDATE {job} SET state = {Stored.READY} WHERE id IN {due}
+            """)
         self._exchange = dialect.statement(f"""
             WITH {completing(dialect)}, facts AS MATERIALIZED (
                 SELECT {{now}} AS now, (SELECT count(*) FROM done) AS done,
@@ -71,7 +78,8 @@ class PostgresFetch(Fetch):
                     EXISTS (SELECT 1 FROM {dialect.queue}
                             WHERE name = :queue::text AND paused = 1) AS paused,
                     (SELECT l.run_at FROM {job} l WHERE l.state = {Stored.LATER}
-                     AND l.queue = :queue::text ORDER BY l.run_at LIMIT 1) AS next_run_at
+                     AND l.queue = :queue::text AND l.run_at >= :later_since::timestamptz
+                     ORDER BY l.run_at LIMIT 1) AS next_run_at
             ), ready AS MATERIALIZED (
                 SELECT r.id, r.other FROM facts f CROSS JOIN
                     unnest(:first::integer[], :since::timestamptz[], :last::integer[])
@@ -173,8 +181,11 @@ class PostgresFetch(Fetch):
             claimed = seen.read(answer.rows, completed)
             completed = NOTHING
             if seen.flags & _DUE and not leave_due and seen.may_claim():
-                promoted = yield self._promote.alone(
-                    queue=queue.name, now=seen.now, most=_PROMOTED_AT_ONCE
+                promoted = yield self._promote_since.alone(
+                    queue=queue.name,
+                    since=ranges.later_since,
+                    now=seen.now,
+                    most=_PROMOTED_AT_ONCE,
                 )
                 # What somebody holds locked stays as it is, and in nobody's way.
                 leave_due = not promoted.changed
@@ -184,8 +195,9 @@ class PostgresFetch(Fetch):
             seen.jobs += self.codec.claimed(
                 claimed, seen.now, request.session, request.fetch_no, request.worker_id
             )
-            self._marks.note(queue.name, ranges, claimed, len(claimed) == room, began)
-            seen.more = len(claimed) == room or (
+            full = len(claimed) == room
+            self._marks.note(queue.name, ranges, claimed, seen.now, began, full=full)
+            seen.more = full or (
                 bool(claimed) and not ranges.whole and self._marks.may_come_short(queue.name)
             )
             if seen.more or ranges.whole:
@@ -213,6 +225,7 @@ class PostgresFetch(Fetch):
             "first": ranges.first,
             "since": ranges.since,
             "last": ranges.last,
+            "later_since": ranges.later_since,
             "leave_due": leave_due,
             "most": most,
             "now": self._time(),

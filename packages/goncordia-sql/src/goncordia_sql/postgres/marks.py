@@ -12,6 +12,9 @@ after half of :data:`LATE_FIND_BOUND` while results are full, and always before 
 there was nothing more. Only where that is slow, since dead entries have piled up, results may come
 short and say that there may be more.
 
+The same holds for the jobs for later, of which those that have become due leave dead entries at the
+head of their index.
+
 Priorities that have no mark are looked at from their head: there is none before a mark's priority
 that is not looked at first.
 """
@@ -48,26 +51,30 @@ class Ranges(NamedTuple):
         first: the ``nice`` that a range begins with.
         since: the ``run_at`` that it begins with there.
         last: the ``nice`` that it ends with.
+        later_since: where to begin among the jobs for later.
         whole: they are the whole queue.
     """
 
     first: list[int]
     since: list[datetime]
     last: list[int]
+    later_since: datetime
     whole: bool
 
 
-WHOLE: Final = Ranges([_LOWEST], [_START], [_HIGHEST], whole=True)
+WHOLE: Final = Ranges([_LOWEST], [_START], [_HIGHEST], _START, whole=True)
 """From the head to the end."""
 
 
 class _Queue:
     """What is remembered of one queue."""
 
-    __slots__ = ("looked_at", "looking", "marks", "short")
+    __slots__ = ("later_since", "looked_at", "looking", "marks", "short")
 
     def __init__(self) -> None:
         self.marks: dict[int, datetime] = {}
+        self.later_since = _START
+        """Up to then, all jobs for later had become due and were made ready."""
         self.looked_at = 0.0
         """When the last look from the head ended."""
         self.looking = 0.0
@@ -111,10 +118,17 @@ class Marks:
         first.append(gap)
         since.append(_START)
         last.append(_HIGHEST)
-        return Ranges(first, since, last, whole=False)
+        return Ranges(first, since, last, queue.later_since, whole=False)
 
     def note(
-        self, name: str, ranges: Ranges, claimed: Sequence[Sequence[Any]], full: bool, began: float
+        self,
+        name: str,
+        ranges: Ranges,
+        claimed: Sequence[Sequence[Any]],
+        now: datetime,
+        began: float,
+        *,
+        full: bool,
     ) -> None:
         """Learn from a fetch.
 
@@ -122,13 +136,15 @@ class Marks:
             name: the queue.
             ranges: where it looked.
             claimed: the rows that it claimed, in order.
+            now: the server's time of it; no job for later was due then.
+            began: when it was sent, by this process's clock.
             full: it claimed as many as it might.
-            began: when it was sent.
         """
         queue = self._queues.setdefault(name, _Queue())
         if ranges.whole:
             queue.looked_at = self._monotonic()
             queue.looking = queue.looked_at - began
+        queue.later_since = now - SLACK
         queue.short = not full
         seen: set[int] = set()
         for row in claimed:
