@@ -74,7 +74,7 @@ class PostgresDriver(BaseDriver[Tx_contra, SyncTx_contra]):
         self._listens = listens and connect is not None
         super().__init__(_capabilities(sync_tx, listens=self._listens), clock)
         self._connect = connect
-        self._operations = PostgresOperations(self._dialect)
+        self._operations = PostgresOperations(self._dialect, self.clock.monotonic)
         self._migrations = migrations(self._dialect)
         self._notify = Notify(self._dialect)
         self._runner = Runner(library, schema, always_begin=not prepares)
