@@ -45,7 +45,8 @@ async def test_an_idle_pool_costs_a_look_a_second_and_a_beat_every_five(lanes: i
         assert stand.wire.count("session_beat") == 12
         assert stand.wire.count("expire") <= 9
         assert stand.wire.count("held") <= 4
-        assert stand.wire.count("list_jobs", "queue_stats", "record_get") == 0
+        assert stand.wire.count("list_jobs", "queue_stats") == 0
+        assert stand.wire.count("record_get", "record_put", "prune") <= 6  # it prunes once a minute
         assert stand.wire.count() <= 110
 
 

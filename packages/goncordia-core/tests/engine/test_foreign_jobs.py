@@ -86,7 +86,7 @@ async def test_another_pool_that_knows_the_kind_gets_it(fetch_kinds: bool) -> No
         seen.append(job.args.n)
 
     async with stand.working(), stand.working(registry=other.registry):
-        await stand.advance(20)
+        await stand.advance(60)
     assert (seen, await stand.state(handle)) == ([3], "completed")
 
 

@@ -23,6 +23,7 @@ from goncordia._check import (
 )
 from goncordia._handlers import is_async
 from goncordia.engine.events import Observer
+from goncordia.engine.retention import Retention
 from goncordia.errors import ConfigurationError
 from goncordia.ids import new_session_id
 from goncordia.job import Job
@@ -83,6 +84,7 @@ class Settings:
     queue_limits: Mapping[str, int]
     kind_limits: Mapping[str, int]
     lanes: int
+    retention: Retention | None
 
     @classmethod
     def checked(
@@ -107,6 +109,7 @@ class Settings:
         queue_policies: Mapping[str, QueuePolicy] | None,
         kind_policies: Mapping[str, KindPolicy] | None,
         lanes: int,
+        retention: Retention | None,
         kinds: Iterable[str],
     ) -> Settings:
         """Check every setting.
@@ -156,6 +159,11 @@ class Settings:
             queue_limits=queue_limits,
             kind_limits=kind_limits,
             lanes=whole("lanes", lanes, 1, 64),
+            retention=(
+                None
+                if retention is None
+                else instance("retention", retention, Retention, "a Retention, or None to keep all")
+            ),
         )
 
 

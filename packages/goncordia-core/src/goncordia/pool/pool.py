@@ -14,6 +14,7 @@ from goncordia.clock import Clock, checked_clock
 from goncordia.driver import AnyDriver, BaseDriver
 from goncordia.engine.engine import Engine
 from goncordia.engine.events import Observer
+from goncordia.engine.retention import DEFAULT_RETENTION, Retention
 from goncordia.engine.settings import KindPolicy, QueuePolicy, Settings
 from goncordia.errors import ConfigurationError, DriverError, GoncordiaError
 from goncordia.job import Job
@@ -60,6 +61,7 @@ class WorkerPool:
         worker_id: the pool's name, kept with claims and errors; None: host, process, random digits.
         queue_policies: limits of single queues.
         kind_policies: limits of single kinds.
+        retention: how long finished jobs are kept; None: for ever. One pool of many deletes them.
         lanes: how many exchanges with the backend may be under way at once.
         clock: take time from here; for tests. None: the driver's.
         rng: randomness for jitter and session ids; for repeatable tests.
@@ -91,6 +93,7 @@ class WorkerPool:
         worker_id: str | None = None,
         queue_policies: Mapping[str, QueuePolicy] | None = None,
         kind_policies: Mapping[str, KindPolicy] | None = None,
+        retention: Retention | None = DEFAULT_RETENTION,
         lanes: int = 2,
         clock: Clock | None = None,
         rng: random.Random | None = None,
@@ -117,6 +120,7 @@ class WorkerPool:
             queue_policies=queue_policies,
             kind_policies=kind_policies,
             lanes=lanes,
+            retention=retention,
             kinds=registry.kinds,
         )
         self._clock = driver.clock if clock is None else checked_clock(clock)
