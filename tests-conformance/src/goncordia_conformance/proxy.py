@@ -1,0 +1,280 @@
+"""A TCP proxy that makes a network fail: it cuts, delays, freezes and refuses connections.
+
+It stands between clients and the server of any backend, and runs on a thread of its own, so that
+tests of every kind can use it::
+
+    with ChaosProxy("127.0.0.1", 5432) as proxy:
+        driver = AsyncpgDriver(proxy.before(dsn))
+        ...
+        proxy.freeze("down")  # requests still arrive, answers do not
+        proxy.cut()
+
+All that is asked of it holds for the connections there are and for those to come, until it is taken
+back; a cut is over at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Literal, Self, TypeAlias, TypeVar
+from urllib.parse import urlsplit
+
+from goncordia_conformance.servers.process import free_port
+
+__all__ = ["ChaosProxy", "Direction"]
+
+Direction: TypeAlias = Literal["up", "down"]
+"""``up`` is from the client to the server, ``down`` the way back."""
+
+BOTH: tuple[Direction, ...] = ("up", "down")
+
+R = TypeVar("R")
+
+CHUNK = 1 << 16
+QUEUED = 64
+"""How many chunks may be under way in one direction before its sender has to wait."""
+
+
+class ChaosProxy:
+    """Forwards connections to a server as long as nothing else is asked of it.
+
+    Its methods may be called from any thread; each has taken effect when it returns.
+
+    Args:
+        host: where the server is.
+        port: its port.
+    """
+
+    def __init__(self, host: str, port: int) -> None:
+        self._server = host, port
+        self._loop = asyncio.new_event_loop()
+        self._stop = asyncio.Event()
+        self._thread = threading.Thread(target=self._run, name="chaos-proxy")
+        self._lanes: dict[Direction, _Lane] = {direction: _Lane() for direction in BOTH}
+        self._links: set[_Link] = set()
+        self._accepted = 0
+        self._door: asyncio.Server | None = None
+        self.host = "127.0.0.1"
+        """Where it listens."""
+        self.port = free_port()
+        """Where it listens."""
+
+    def __enter__(self) -> Self:
+        """Listen."""
+        self._thread.start()
+        self._do(self._listen)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Cut all connections, and listen no more."""
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join()
+
+    def before(self, dsn: str) -> str:
+        """The server's DSN, but with the proxy's address."""
+        parts = urlsplit(dsn)
+        user, at, _ = parts.netloc.rpartition("@")
+        return parts._replace(netloc=f"{user}{at}{self.host}:{self.port}").geturl()
+
+    # ---------------------------------------------------------------- looking
+
+    @property
+    def connections(self) -> int:
+        """How many connections are open."""
+        return len(self._links)
+
+    @property
+    def accepted(self) -> int:
+        """How many connections there have been."""
+        return self._accepted
+
+    # ---------------------------------------------------------------- making trouble
+
+    def cut(self, direction: Direction | None = None) -> None:
+        """End every connection, both ends; what was under way is lost.
+
+        Args:
+            direction: end only this one: who reads there gets to the end of what was sent, while
+                the other direction goes on.
+        """
+
+        async def cut() -> None:
+            for link in list(self._links):
+                link.cut(direction)
+            if direction is None:
+                await asyncio.gather(*(link.gone.wait() for link in list(self._links)))
+
+        self._do(cut)
+
+    def delay(self, seconds: float, direction: Direction | None = None) -> None:
+        """Deliver everything so much later; 0 takes it back.
+
+        Args:
+            seconds: how long each piece is under way.
+            direction: only this one.
+        """
+
+        async def delay() -> None:
+            for lane in self._of(direction):
+                lane.delay = seconds
+
+        self._do(delay)
+
+    def freeze(self, direction: Direction | None = None) -> None:
+        """Deliver nothing, not even the end of a connection, until :meth:`thaw`.
+
+        Args:
+            direction: only this one.
+        """
+
+        async def freeze() -> None:
+            for lane in self._of(direction):
+                lane.flows.clear()
+
+        self._do(freeze)
+
+    def thaw(self, direction: Direction | None = None) -> None:
+        """Deliver again, first what was held up.
+
+        Args:
+            direction: only this one.
+        """
+
+        async def thaw() -> None:
+            for lane in self._of(direction):
+                lane.flows.set()
+
+        self._do(thaw)
+
+    def refuse(self) -> None:
+        """Refuse new connections, as a server does that is not there; the open ones go on."""
+        self._do(self._shut)
+
+    def admit(self) -> None:
+        """Take new connections again, at the same port."""
+        self._do(self._listen)
+
+    # ---------------------------------------------------------------- on the thread
+
+    def _run(self) -> None:
+        # A runner cancels what is left in the end: the open connections, and one that just comes.
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            runner.run(self._until_stopped())
+
+    async def _until_stopped(self) -> None:
+        await self._stop.wait()
+        await self._shut()
+
+    def _do(self, step: Callable[[], Awaitable[R]]) -> R:
+        async def run() -> R:
+            return await step()
+
+        return asyncio.run_coroutine_threadsafe(run(), self._loop).result()
+
+    def _of(self, direction: Direction | None) -> list[_Lane]:
+        return [self._lanes[d] for d in BOTH if direction in {None, d}]
+
+    async def _listen(self) -> None:
+        if self._door is None:
+            self._door = await asyncio.start_server(self._accept, self.host, self.port)
+
+    async def _shut(self) -> None:
+        if self._door is not None:
+            self._door.close()
+            self._door = None
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._accepted += 1
+        link = _Link(self._lanes)
+        self._links.add(link)
+        try:
+            await link.run(reader, writer, self._server)
+        finally:
+            self._links.discard(link)
+            link.gone.set()
+
+
+class _Lane:
+    """One direction of all connections."""
+
+    def __init__(self) -> None:
+        self.delay = 0.0
+        self.flows = asyncio.Event()
+        self.flows.set()
+
+
+class _Link:
+    """One connection, from the client to the proxy and from there to the server."""
+
+    def __init__(self, lanes: dict[Direction, _Lane]) -> None:
+        self.gone = asyncio.Event()
+        self._lanes = lanes
+        self._pumps: dict[Direction, asyncio.Task[None]] = {}
+        self._task = asyncio.current_task()
+
+    def cut(self, direction: Direction | None) -> None:
+        """End it, or one direction of it."""
+        if direction is None:
+            if self._task is not None:
+                self._task.cancel()
+        elif direction in self._pumps:
+            self._pumps[direction].cancel()
+
+    async def run(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, server: tuple[str, int]
+    ) -> None:
+        """Forward until both directions have ended, or one is broken, or it is cut."""
+        ends = [writer]
+        try:
+            far_reader, far_writer = await asyncio.open_connection(*server)
+            ends.append(far_writer)
+            self._pumps = {
+                "up": asyncio.create_task(_pump(reader, far_writer, self._lanes["up"])),
+                "down": asyncio.create_task(_pump(far_reader, writer, self._lanes["down"])),
+            }
+            await asyncio.gather(*self._pumps.values())
+        except (OSError, asyncio.CancelledError):
+            pass  # what ended it has been seen by both ends when they are closed
+        finally:
+            for pump in self._pumps.values():
+                pump.cancel()
+            await asyncio.gather(*self._pumps.values(), return_exceptions=True)
+            for end in ends:
+                end.transport.abort()
+                with suppress(OSError):
+                    await end.wait_closed()
+
+
+async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, lane: _Lane) -> None:
+    """Carry one direction of a connection to its end, or until it is cancelled."""
+    loop = asyncio.get_running_loop()
+    queue: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(QUEUED)
+
+    async def take() -> None:
+        data = b"-"
+        while data:
+            try:
+                data = await reader.read(CHUNK)
+            except OSError:
+                data = b""  # its sender broke it off: that is its end, too
+            await queue.put((loop.time() + lane.delay, data))
+
+    taking = asyncio.create_task(take())
+    try:
+        while True:
+            due, data = await queue.get()
+            await asyncio.sleep(due - loop.time())
+            await lane.flows.wait()
+            if not data:
+                break
+            writer.write(data)
+            await writer.drain()
+    except asyncio.CancelledError:
+        pass  # it is cut: the other end reads to the end of what came so far
+    finally:
+        taking.cancel()
+        await asyncio.wait([taking])
+    writer.write_eof()
