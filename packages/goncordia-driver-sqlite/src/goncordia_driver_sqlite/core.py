@@ -21,6 +21,7 @@ from goncordia_driver_sqlite.connections import (
     connect,
     log_path,
 )
+from goncordia_driver_sqlite.damage import refuse_damaged
 from goncordia_driver_sqlite.doctor import look
 from goncordia_driver_sqlite.errors import is_busy, translated
 from goncordia_driver_sqlite.lane import Lane
@@ -129,7 +130,7 @@ class Core:
         """Check the stored schema.
 
         Raises:
-            MigrationRequiredError: there is none, or it is of another version.
+            MigrationRequiredError: there is none, it is of another version, or parts are missing.
         """
         if not check_file(self.path):
             raise MigrationRequiredError(
@@ -139,6 +140,7 @@ class Core:
             connection = self.connect()
             try:
                 adapter = Sqlite3Adapter(connection)
+                self._patiently(lambda: refuse_damaged(self.path, connection, MIGRATIONS))
                 self._patiently(lambda: run_sync(self.migrations.verify(), adapter))
                 adapter.close()
             finally:
@@ -154,7 +156,11 @@ class Core:
             return look(self.path, log_path(self.path), connection)
 
     def migrate(self) -> list[str]:
-        """Create the database if need be, and bring its schema up to date."""
+        """Create the database if need be, and bring its schema up to date.
+
+        Raises:
+            MigrationRequiredError: the schema is newer than this code, or parts of it are missing.
+        """
         check_file(self.path)
         with translated(self.path):
             connection = connect(self.path, self._synchronous, self.busy_timeout, create=True)
@@ -163,6 +169,7 @@ class Core:
                 adapter = Sqlite3Adapter(connection)
                 self._patiently(lambda: adapter.run("BEGIN IMMEDIATE"))
                 try:
+                    refuse_damaged(self.path, connection, MIGRATIONS)
                     done = run_sync(self.migrations.migrate(), adapter)
                     adapter.run("COMMIT")
                 except BaseException:

@@ -119,7 +119,8 @@ class SqliteDriver(BaseDriver[aiosqlite.Connection, sqlite3.Connection]):
         """Check the stored schema.
 
         Raises:
-            MigrationRequiredError: there is none, or it is older than the code, or too new.
+            MigrationRequiredError: there is none, it is older than the code, or too new, or parts
+                of it are missing.
         """
         await self._core.reader.submit_function(self._core.verify)
 
@@ -127,7 +128,7 @@ class SqliteDriver(BaseDriver[aiosqlite.Connection, sqlite3.Connection]):
         """Create the database if need be, and bring the schema up to date.
 
         Raises:
-            MigrationRequiredError: the schema is newer than this code.
+            MigrationRequiredError: the schema is newer than this code, or parts of it are missing.
         """
         self._core.open()
         return await self._core.writer.submit_function(self._core.migrate)

@@ -68,9 +68,13 @@ def translation(error: sqlite3.Error, path: str, *, unknown: bool = False) -> Go
             return ConfigurationError(f"path: {path!r} is not an SQLite database: {error}")
         case sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_IOERR | sqlite3.SQLITE_INTERRUPT:
             return DriverUnavailableError(text, outcome=outcome)
-        case sqlite3.SQLITE_ERROR if "no such table: goncordia_" in str(error):
+        case sqlite3.SQLITE_ERROR if "no such table: goncordia_migration" in str(error):
             return MigrationRequiredError(
                 f"{path} has no Goncordia tables: run migrate() or `goncordia migrate`"
+            )
+        case sqlite3.SQLITE_ERROR if "no such table: goncordia_" in str(error):
+            return MigrationRequiredError(
+                f"{text}: run migrate() or `goncordia migrate`; it makes it, or says what is wrong"
             )
         case sqlite3.SQLITE_ERROR | sqlite3.SQLITE_SCHEMA if "no such column" in str(error):
             return MigrationRequiredError(f"{text}: the schema is not of this version")
