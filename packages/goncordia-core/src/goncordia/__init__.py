@@ -74,9 +74,22 @@ if TYPE_CHECKING:
         TransactionNotCommittedError,
         UnsupportedError,
         WorkerLostError,
+        WorkerProcessError,
     )
-    from goncordia.job import Job, SyncJob, current_job
+    from goncordia.job import Job, ProcessJob, SyncJob, current_job
     from goncordia.options import InsertOptions, InsertOpts
+    from goncordia.periodic import (
+        CatchUp,
+        CronScheduler,
+        PeriodicJob,
+        Schedule,
+        ScheduleFunction,
+        ScheduleInfo,
+        cron,
+        delete_schedule,
+        every,
+        list_schedules,
+    )
     from goncordia.pool import WorkerPool
     from goncordia.registry import CallNext, Middleware, Registry, WorkerOptions
     from goncordia.retry import ExponentialRetry, FixedRetry, NoRetry, RetryPolicy, by_error
@@ -90,12 +103,14 @@ __all__ = [
     "CallNext",
     "Cancel",
     "Capabilities",
+    "CatchUp",
     "ChangeResult",
     "ChangeSummary",
     "Client",
     "Clock",
     "ConfigurationError",
     "ConflictError",
+    "CronScheduler",
     "Discard",
     "DriverBusyError",
     "DriverError",
@@ -132,6 +147,8 @@ __all__ = [
     "NotFoundError",
     "Observer",
     "PayloadError",
+    "ProcessJob",
+    "PeriodicJob",
     "QueuePolicy",
     "QueueState",
     "Registry",
@@ -142,6 +159,9 @@ __all__ = [
     "RetryPolicy",
     "Returns",
     "RunError",
+    "Schedule",
+    "ScheduleFunction",
+    "ScheduleInfo",
     "SessionLost",
     "SessionOpened",
     "Snooze",
@@ -157,9 +177,14 @@ __all__ = [
     "WorkerLostError",
     "WorkerOptions",
     "WorkerPool",
+    "WorkerProcessError",
     "by_error",
     "connect",
+    "cron",
     "current_job",
+    "delete_schedule",
+    "every",
+    "list_schedules",
 ]
 
 # In the order in which they build on each other, so that a name loads no more than it needs.
@@ -179,6 +204,7 @@ _MODULES: Final = (
     "engine.retention",
     "engine.settings",
     "pool",
+    "periodic",
 )
 
 

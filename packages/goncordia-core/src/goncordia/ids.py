@@ -6,6 +6,7 @@ process they are strictly monotonic, also within a millisecond and when the cloc
 
 from __future__ import annotations
 
+import hashlib
 import random
 import secrets
 import threading
@@ -16,7 +17,7 @@ from uuid import UUID
 
 from goncordia.clock import Clock
 
-__all__ = ["JobIds", "id_time", "new_session_id", "new_token"]
+__all__ = ["JobIds", "id_at", "id_time", "new_session_id", "new_token"]
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
@@ -64,6 +65,13 @@ class JobIds:
         return UUID(
             int=millisecond << 80 | _VERSION | counter >> 62 << 64 | _VARIANT | counter & _LOW
         )
+
+
+def id_at(when: datetime, what: bytes) -> UUID:
+    """The UUIDv7 of a time whose rest is not random but a hash: the same for the same ``what``."""
+    rest = int.from_bytes(hashlib.sha256(what).digest()) >> 256 - _COUNTER_BITS
+    millisecond = (when - _EPOCH) // _MILLISECOND
+    return UUID(int=millisecond << 80 | _VERSION | rest >> 62 << 64 | _VARIANT | rest & _LOW)
 
 
 def id_time(job_id: UUID) -> datetime:

@@ -21,17 +21,20 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
 @contextmanager
-def shutdown_signals() -> Generator[asyncio.Event, None, None]:
+def shutdown_signals(what: str = "WorkerPool") -> Generator[asyncio.Event, None, None]:
     """An event that SIGINT or SIGTERM sets; the second signal ends the process by its default.
 
     Afterwards the signals are handled as before.
+
+    Args:
+        what: whose ``run`` it is, for the error.
 
     Raises:
         ConfigurationError: this is not the main thread.
     """
     if threading.current_thread() is not threading.main_thread():
         raise ConfigurationError(
-            "WorkerPool.run: signals reach only the main thread; elsewhere use start() and stop()"
+            f"{what}.run: signals reach only the main thread; elsewhere use start() and stop()"
         )
     loop = asyncio.get_running_loop()
     asked = asyncio.Event()
