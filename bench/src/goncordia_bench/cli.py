@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
+from uuid import uuid4
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from goncordia_bench.cases import CASES
+from goncordia_bench.cases import CASES, cases_named
 from goncordia_bench.harness.machine import describe, load
 from goncordia_bench.harness.model import Case, Sample
+from goncordia_bench.harness.postgres import Postgres, ServerError, dropped, own_server, version
 from goncordia_bench.harness.rounds import plan
 from goncordia_bench.harness.sample import SampleError, take
 from goncordia_bench.report.numbers import figure, spread
@@ -28,14 +32,24 @@ _BENCH: Final = Path(__file__).resolve().parents[2]
 _ROUNDS: Final = 5
 
 
+def _cases(name: str) -> list[Case]:
+    try:
+        return cases_named(name)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(
+            f"{name!r} is no case, nor what some begin with"
+        ) from error
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="dev.py bench", description="Goncordia, its peers and the floor, in turn, in one run."
     )
     names = [case.name for case in CASES]
     parser.add_argument(
-        "--only", action="append", choices=names, metavar="NAME", default=[],
-        help=f"only this case; may be repeated: {', '.join(names)}",
+        "--only", action="append", type=_cases, metavar="NAME", default=[],
+        help="only this case, or those whose names begin so (`postgres`); may be repeated: "
+        f"{', '.join(names)}",
     )  # fmt: skip
     parser.add_argument(
         "--rounds", type=int, metavar="N", help=f"rounds ({_ROUNDS}; with --quick 1)"
@@ -44,6 +58,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--folder", type=Path, default=_BENCH / "results", metavar="PATH",
         help="for the results and, meanwhile, the databases: on the disk that is to be measured",
+    )  # fmt: skip
+    parser.add_argument(
+        "--dsn", metavar="URL",
+        help="measure PostgreSQL here, in databases of the bench's own that it drops in the end; "
+        "without it a server is started",
     )  # fmt: skip
     parser.add_argument("--docs", action="store_true", help="write docs/benchmarks.md as well")
     parser.add_argument(
@@ -67,8 +86,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.show is not None:
         run = restored(json.loads(given.show.read_text(encoding="utf-8")), CASES)
     else:
-        cases = [case for case in CASES if not given.only or case.name in given.only]
-        run, failures = _run(console, cases, rounds, quick=given.quick, folder=given.folder)
+        chosen = {case.name for found in given.only for case in found}
+        cases = [case for case in CASES if not chosen or case.name in chosen]
+        try:
+            run, failures = _run(
+                console, cases, rounds, quick=given.quick, folder=given.folder, dsn=given.dsn
+            )
+        except ServerError as error:
+            console.print(str(error), markup=False, style="red")
+            return 1
     _show(console, run)
     for failure in failures:
         console.print(str(failure), markup=False, style="red")
@@ -81,11 +107,46 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if failures else 0
 
 
+@contextmanager
+def _server(cases: Sequence[Case], folder: Path, dsn: str | None) -> Iterator[Postgres | None]:
+    """The server, if a case needs one: the given one, or one of our own."""
+    if not any(case.needs_postgres for case in cases):
+        yield None
+        return
+    with ExitStack() as stack:
+        server = Postgres(
+            dsn or stack.enter_context(own_server(folder)), f"goncordia_bench_{uuid4().hex[:8]}"
+        )
+        try:
+            yield server
+        finally:
+            asyncio.run(dropped(server))
+
+
 def _run(
-    console: Console, cases: Sequence[Case], rounds: int, *, quick: bool, folder: Path
+    console: Console,
+    cases: Sequence[Case],
+    rounds: int,
+    *,
+    quick: bool,
+    folder: Path,
+    dsn: str | None,
 ) -> tuple[Run, list[SampleError]]:
     folder.mkdir(parents=True, exist_ok=True)
-    machine = describe(folder)
+    with _server(cases, folder, dsn) as server:
+        return _measured(console, cases, rounds, quick=quick, folder=folder, server=server)
+
+
+def _measured(
+    console: Console,
+    cases: Sequence[Case],
+    rounds: int,
+    *,
+    quick: bool,
+    folder: Path,
+    server: Postgres | None,
+) -> tuple[Run, list[SampleError]]:
+    machine = describe(folder, "" if server is None else asyncio.run(version(server.dsn)))
     if machine.file_system == "tmpfs":
         console.print("[yellow]this folder is in memory: commits cost nothing here[/]")
     console.print(
@@ -109,7 +170,10 @@ def _run(
         for number, case, subject in steps:
             progress.update(bar, description=f"round {number + 1}: {case.name}, {subject}")
             try:
-                sample = take(case, subject, number=number, quick=quick, scratch=Path(scratch))
+                sample = take(
+                    case, subject, number=number, quick=quick, scratch=Path(scratch),
+                    server=server if case.needs_postgres else None,
+                )  # fmt: skip
             except SampleError as error:
                 failures.append(error)
                 progress.console.print(f"{case.name}, {subject}: failed", style="red")

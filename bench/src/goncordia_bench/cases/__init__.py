@@ -14,9 +14,14 @@ from goncordia_bench.cases import (
     memory,
     pieces,
 )
+from goncordia_bench.cases.postgres import backlog as postgres_backlog
+from goncordia_bench.cases.postgres import costs, processes, steady
+from goncordia_bench.cases.postgres import drain as postgres_drain
+from goncordia_bench.cases.postgres import enqueue as postgres_enqueue
+from goncordia_bench.cases.postgres import latency as postgres_latency
 from goncordia_bench.harness.model import Case
 
-__all__ = ["CASES", "case_named"]
+__all__ = ["CASES", "case_named", "cases_named"]
 
 CASES: Final = (
     engine.CASE,
@@ -27,9 +32,32 @@ CASES: Final = (
     latency.CASE,
     backlog.CASE,
     memory.CASE,
+    postgres_drain.CASE,
+    postgres_enqueue.ENQUEUE,
+    postgres_enqueue.ENQUEUE_MANY,
+    postgres_enqueue.PRODUCERS,
+    postgres_latency.CASE,
+    postgres_backlog.CASE,
+    processes.CASE,
+    steady.CASE,
+    costs.STATEMENTS,
+    costs.MEMORY,
 )
 
 
 def case_named(name: str) -> Case:
     """The case of that name."""
     return next(case for case in CASES if case.name == name)
+
+
+def cases_named(name: str) -> list[Case]:
+    """The case of that name, or all whose names begin with it: ``postgres`` is all of PostgreSQL.
+
+    Raises:
+        ValueError: there is none.
+    """
+    found = [case for case in CASES if case.name == name]
+    found = found or [case for case in CASES if case.name.startswith(f"{name}-")]
+    if not found:
+        raise ValueError(name)
+    return found

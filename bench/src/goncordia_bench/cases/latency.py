@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import random
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final
 
 from goncordia import Client
+from goncordia_bench.harness.consumer import LONGEST, SHORTEST, consumer, latencies, pauses
 from goncordia_bench.harness.model import Case, Figures, Key, Measure, Setting, Subject
-from goncordia_bench.harness.stats import percentile
 from goncordia_bench.ours.database import migrated
 from goncordia_bench.ours.loop import run
 from goncordia_bench.payload import Email
@@ -24,64 +18,13 @@ from goncordia_driver_sqlite import SqliteDriver
 
 __all__ = ["CASE"]
 
-_SHORTEST: Final = 0.03
-_LONGEST: Final = 0.12
-
-
-class _Told(NamedTuple):
-    """What a consumer told: when which job started, and its share of a core while it was idle."""
-
-    starts: dict[int, int]
-    idle: float
-
-
-@contextmanager
-def _consumer(module: str, *words: str) -> Iterator[Callable[[], _Told]]:
-    """A consumer in a process of its own; gives a function that ends it and says what it told."""
-    command = [sys.executable, "-m", f"goncordia_bench.{module}", *words]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        try:
-            assert process.stdout is not None
-            assert process.stdout.readline() == "ready\n"
-
-            def end() -> _Told:
-                text, _ = process.communicate("end\n", timeout=60)
-                told = json.loads(text)
-                starts = {int(n): started for n, started in told["starts"].items()}
-                return _Told(starts, told["idle"])
-
-            yield end
-        finally:
-            process.kill()
-
-
-def _figures(sent: Sequence[int], returned: Sequence[int], told: _Told) -> Figures:
-    starts = told.starts
-    assert len(starts) == len(sent), f"{len(sent)} were sent, {len(starts)} started"
-    taken = [(starts[n] - at) / 1e6 for n, at in enumerate(sent)]
-    return {
-        "p50 ms": percentile(taken, 0.5),
-        "p99 ms": percentile(taken, 0.99),
-        "commit p99 ms": percentile(
-            [(after - at) / 1e6 for at, after in zip(sent, returned, strict=True)], 0.99
-        ),
-        "idle %": told.idle * 100,
-    }
-
-
-def _pauses(count: int) -> Iterator[float]:
-    rng = random.Random(count)
-    return (rng.uniform(_SHORTEST, _LONGEST) for _ in range(count))
-
 
 def _ours(setting: Setting) -> Figures:
     async def produce() -> None:
         async with SqliteDriver(path) as driver:
             client = Client(driver)
             await driver.ready()
-            for n, pause in enumerate(_pauses(count)):
+            for n, pause in enumerate(pauses(count)):
                 await asyncio.sleep(pause)
                 sent.append(time.monotonic_ns())
                 await client.enqueue(Email("user@example.com", "Welcome", n))
@@ -92,9 +35,9 @@ def _ours(setting: Setting) -> Figures:
     path = migrated(setting.folder / "jobs.db")
     sent: list[int] = []
     returned: list[int] = []
-    with _consumer("ours.consumer", str(path)) as end:
+    with consumer("ours.consumer", str(path)) as end:
         run(produce())
-        return _figures(sent, returned, end())
+        return latencies(sent, returned, end())
 
 
 def _huey(delay: float | None, setting: Setting) -> Figures:
@@ -107,21 +50,21 @@ def _huey(delay: float | None, setting: Setting) -> Figures:
     sent: list[int] = []
     returned: list[int] = []
     words = [] if delay is None else [str(delay)]
-    with _consumer("peers.huey_consumer", str(path), *words) as end:
-        for n, pause in enumerate(_pauses(count)):
+    with consumer("peers.huey_consumer", str(path), *words) as end:
+        for n, pause in enumerate(pauses(count)):
             time.sleep(pause)
             sent.append(time.monotonic_ns())
             task("user@example.com", "Welcome", n)
             returned.append(time.monotonic_ns())
         time.sleep(2.0)
-        return _figures(sent, returned, end())
+        return latencies(sent, returned, end())
 
 
 CASE: Final = Case(
     "latency",
     "SQLite: from enqueue to the start of the handler",
     f"""
-One process enqueues a job now and then, {_SHORTEST * 1000:g} to {_LONGEST * 1000:g} ms apart, FULL;
+One process enqueues a job now and then, {SHORTEST * 1000:g} to {LONGEST * 1000:g} ms apart, FULL;
 a worker in another, otherwise idle, notes when its handler starts, on the clock that all processes
 share. The time runs from before the call of `enqueue`, so it has the commit in it. huey's consumer
 polls: by default every 0.1 s at first and then less and less often, up to 10 s (jobs that come so

@@ -17,7 +17,20 @@ from typing import Any, Final
 __all__ = ["Machine", "describe", "fsync_seconds", "load"]
 
 _FSYNCS: Final = 200
-_DISTRIBUTIONS: Final = ("goncordia-core", "goncordia-driver-sqlite", "huey", "msgspec", "uvloop")
+_DISTRIBUTIONS: Final = (
+    "goncordia-core",
+    "goncordia-driver-sqlite",
+    "goncordia-driver-pg",
+    "huey",
+    "msgspec",
+    "uvloop",
+    "asyncpg",
+    "awa-pg",
+    "oban",
+    "pgqueuer",
+    "procrastinate",
+    "psycopg",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +49,7 @@ class Machine:
         fsync_us: the median of one write and fsync of 4 KiB there, in microseconds.
         load_before: the load in the minute before the run.
         real_time: the run goes before all other work of the machine.
+        postgres: the server's version and what was set on it; empty: there was none.
     """
 
     taken_at: str
@@ -49,14 +63,15 @@ class Machine:
     fsync_us: float
     load_before: float
     real_time: bool
+    postgres: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data."""
         return asdict(self)
 
 
-def describe(folder: Path) -> Machine:
-    """Describe this machine, and the disk under ``folder``."""
+def describe(folder: Path, postgres: str = "") -> Machine:
+    """Describe this machine, the disk under ``folder``, and the server of that version."""
     return Machine(
         taken_at=datetime.now(UTC).isoformat(timespec="seconds"),
         cpu=_cpu(),
@@ -69,6 +84,7 @@ def describe(folder: Path) -> Machine:
         fsync_us=fsync_seconds(folder) * 1e6,
         load_before=load(),
         real_time=_is_real_time(),
+        postgres=postgres,
     )
 
 

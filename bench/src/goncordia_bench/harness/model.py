@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
+from goncordia_bench.harness.postgres import Postgres
+
 __all__ = ["Case", "Figures", "Key", "Measure", "Sample", "Setting", "Subject"]
 
 Figures: TypeAlias = Mapping[str, float]
@@ -26,15 +28,23 @@ class Setting:
         quick: small sizes, to see that everything runs; the figures mean little.
         folder: an empty folder of this sample's own, on the disk that is measured.
         shared: a folder that lives as long as the whole run, for what is costly to build.
+        server: where databases are made, for the cases that need PostgreSQL.
     """
 
     quick: bool
     folder: Path
     shared: Path
+    server: Postgres | None = None
 
     def size(self, full: int, quick: int) -> int:
         """One of the two."""
         return quick if self.quick else full
+
+    @property
+    def postgres(self) -> Postgres:
+        """The server of a case that needs one."""
+        assert self.server is not None
+        return self.server
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +54,14 @@ class Subject:
     Attributes:
         name: unique in the case.
         run: does it once.
+        once: one round must do: it is slow, and no target is taken from it.
+        python: the oldest version that it runs on.
     """
 
     name: str
     run: Callable[[Setting], Figures]
+    once: bool = False
+    python: tuple[int, int] = (3, 11)
 
 
 class Key(NamedTuple):
@@ -89,6 +103,7 @@ class Case:
         subjects: who does it.
         measures: what is made of their figures.
         once: so long that one round must do.
+        needs_postgres: a server is started for it.
     """
 
     name: str
@@ -97,6 +112,7 @@ class Case:
     subjects: tuple[Subject, ...]
     measures: tuple[Measure, ...]
     once: bool = False
+    needs_postgres: bool = False
 
     def subject(self, name: str) -> Subject:
         """The subject of that name."""

@@ -20,6 +20,7 @@ def plan(cases: Sequence[Case], rounds: int) -> Iterator[tuple[int, Case, str]]:
         for case in cases:
             if case.once and number:
                 continue
-            turn = number % len(case.subjects)
-            for subject in (*case.subjects[turn:], *case.subjects[:turn]):
+            subjects = [each for each in case.subjects if not (each.once and number)]
+            turn = number % len(subjects) if subjects else 0
+            for subject in (*subjects[turn:], *subjects[:turn]):
                 yield number, case, subject.name

@@ -9,13 +9,14 @@ import argparse
 import json
 import os
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import Final
 
+from goncordia_bench.harness.interpreter import NoInterpreterError, interpreter
 from goncordia_bench.harness.model import Case, Figures, Sample, Setting
+from goncordia_bench.harness.postgres import Postgres
 
 __all__ = ["SampleError", "take"]
 
@@ -27,7 +28,15 @@ class SampleError(Exception):
     """A subject failed; the text says how."""
 
 
-def take(case: Case, subject: str, *, number: int, quick: bool, scratch: Path) -> Sample:
+def take(
+    case: Case,
+    subject: str,
+    *,
+    number: int,
+    quick: bool,
+    scratch: Path,
+    server: Postgres | None = None,
+) -> Sample:
     """Run a subject once.
 
     Args:
@@ -36,6 +45,7 @@ def take(case: Case, subject: str, *, number: int, quick: bool, scratch: Path) -
         number: of the round.
         quick: small sizes.
         scratch: where folders for it are made.
+        server: of a case that needs PostgreSQL.
 
     Raises:
         SampleError: it failed, or took ten minutes.
@@ -43,11 +53,16 @@ def take(case: Case, subject: str, *, number: int, quick: bool, scratch: Path) -
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
     shared = scratch / "shared"
     shared.mkdir(exist_ok=True)
+    try:
+        python = interpreter(case.subject(subject).python)
+    except NoInterpreterError as error:
+        raise SampleError(f"{case.name}, {subject}: {error}") from error
     started = time.perf_counter()
     with tempfile.TemporaryDirectory(dir=scratch, prefix=f"{case.name}-") as folder:
         command = [
-            sys.executable, "-m", __name__, case.name, subject,
+            str(python), "-m", __name__, case.name, subject,
             "--folder", folder, "--shared", str(shared), *(["--quick"] if quick else []),
+            *(["--dsn", server.dsn, "--prefix", server.prefix] if server else []),
         ]  # fmt: skip
         figures = _figures(command, f"{case.name}, {subject}")
     return Sample(case.name, subject, number, load, time.perf_counter() - started, figures)
@@ -76,8 +91,11 @@ def _main() -> None:
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--shared", type=Path, required=True)
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--dsn")
+    parser.add_argument("--prefix")
     given = parser.parse_args()
-    setting = Setting(given.quick, given.folder, given.shared)
+    server = Postgres(given.dsn, given.prefix) if given.dsn else None
+    setting = Setting(given.quick, given.folder, given.shared, server)
     figures = case_named(given.case).subject(given.subject).run(setting)
     print(_MARK + json.dumps(dict(figures)), flush=True)
 
