@@ -1,0 +1,126 @@
+"""A client whose jobs are worked before an enqueue returns."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterable, Iterable
+from typing import Any, Final, TypeVar, Unpack
+
+from msgspec import UNSET, UnsetType
+
+from goncordia.args import JobArgs
+from goncordia.client import Client, EnqueuedMany, JobHandle, JobInfo
+from goncordia.driver import BaseDriver, JobState
+from goncordia.gontest.pools import registry_of, worker_pool
+from goncordia.job import current_job
+from goncordia.options import InsertOptions, InsertOpts
+from goncordia.registry import Registry
+
+__all__ = ["InlineClient"]
+
+A = TypeVar("A", bound=JobArgs)
+S = TypeVar("S")
+Tx_contra = TypeVar("Tx_contra", contravariant=True)
+
+_TO_RUN: Final = frozenset({JobState.AVAILABLE, JobState.RETRYABLE})
+
+
+class InlineClient(Client[Tx_contra]):
+    """A client for tests: each enqueue works all that is due before it returns.
+
+    The work is that of a real pool, on the driver that is given: args are decoded, middleware,
+    timeouts, the retry policy's end and directives count, and what became of a job is stored with
+    it. Three things differ:
+
+    - a failed attempt is followed by the next at once, not when it is due;
+    - all queues are worked, whatever their names;
+    - an enqueue from inside a worker adds to the work that is under way, and does not wait for it.
+
+    A job that is due later, or that snoozed, stays; after a ``MockClock`` was moved, :meth:`work`
+    runs it. So it does with what was enqueued in a transaction, once that is committed. As with a
+    pool, an enqueue does not raise what a worker raises: :meth:`wait` does.
+
+    Args:
+        driver: where the jobs are; any driver.
+        registry: the workers; jobs of other kinds are left alone.
+        app: what workers find as ``job.app``, in place of what the registry's lifespan yields,
+            which is else entered anew each time.
+        defaults: options of every enqueue.
+
+    Raises:
+        ConfigurationError: a value is wrong.
+    """
+
+    def __init__(
+        self,
+        driver: BaseDriver[Tx_contra, Any],
+        registry: Registry[S],
+        *,
+        app: S | UnsetType = UNSET,
+        defaults: InsertOpts | None = None,
+    ) -> None:
+        super().__init__(driver, defaults=defaults)
+        self._backend = driver
+        self._registry: Registry[Any] = registry_of(registry, app)
+        self._lock = asyncio.Lock()
+
+    async def enqueue(
+        self, args: A, opts: InsertOpts | None = None, /, **options: Unpack[InsertOptions]
+    ) -> JobHandle[A]:
+        """Enqueue a job and work it; see ``Client.enqueue``."""
+        handle = await super().enqueue(args, opts, **options)
+        await self.work()
+        return handle
+
+    async def enqueue_many(
+        self,
+        args: Iterable[JobArgs] | AsyncIterable[JobArgs],
+        opts: InsertOpts | None = None,
+        /,
+        *,
+        atomic: bool = True,
+        **options: Unpack[InsertOptions],
+    ) -> EnqueuedMany:
+        """Enqueue many jobs and work them; see ``Client.enqueue_many``."""
+        many = await super().enqueue_many(args, opts, atomic=atomic, **options)
+        await self.work()
+        return many
+
+    async def enqueue_batch(
+        self,
+        jobs: Iterable[tuple[JobArgs, InsertOpts]] | AsyncIterable[tuple[JobArgs, InsertOpts]],
+        /,
+        *,
+        atomic: bool = True,
+    ) -> EnqueuedMany:
+        """Enqueue many jobs with their own options and work them; see ``Client.enqueue_batch``."""
+        many = await super().enqueue_batch(jobs, atomic=atomic)
+        await self.work()
+        return many
+
+    async def work(self) -> None:
+        """Work all jobs that are due or wait for a retry, until there are none or none can run.
+
+        Inside a worker it does nothing: who works the worker's own job goes on with these.
+
+        Raises:
+            DriverError: the backend failed.
+        """
+        if current_job() is not None:
+            return
+        async with self._lock:
+            before: frozenset[object] = frozenset()
+            while left := await self._left():
+                now = frozenset((job.id, job.attempt) for job in left)
+                if now == before:
+                    return  # in paused queues, or for newer code
+                before = now
+                retryable = [job for job in left if job.state is JobState.RETRYABLE]
+                await self.retry_many(retryable)
+                queues = sorted({job.queue for job in left})
+                async with worker_pool(self._backend, self._registry, queues=queues) as pool:
+                    await pool.drain()
+
+    async def _left(self) -> list[JobInfo]:
+        kinds = self._registry.kinds
+        return [job async for job in self.list_all() if job.state in _TO_RUN and job.kind in kinds]

@@ -1,0 +1,118 @@
+"""A client and pools whose settings suit a test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
+from functools import partial
+from typing import Any, Final, TypeVar
+
+from msgspec import UNSET, UnsetType
+
+from goncordia import _check
+from goncordia.client import Client
+from goncordia.clock import Clock
+from goncordia.driver import AnyDriver
+from goncordia.memory import MemoryDriver, MemoryTx
+from goncordia.options import InsertOpts
+from goncordia.pool import WorkerPool
+from goncordia.registry import Registry, WorkerSpec
+
+__all__ = ["MemoryClient", "new_client", "registry_of", "worker_pool"]
+
+S = TypeVar("S")
+
+# Where nothing wakes a pool, a test should not wait for it to look.
+_QUICK: Final = {"poll_interval": 0.01, "shutdown_timeout": 5.0}
+
+
+class MemoryClient(Client[MemoryTx]):
+    """A client on a memory driver of its own, as :func:`new_client` makes it.
+
+    Attributes:
+        driver: the driver, for worker pools, other clients and transactions.
+    """
+
+    def __init__(self, driver: MemoryDriver, defaults: InsertOpts | None = None) -> None:
+        super().__init__(driver, defaults=defaults)
+        self.driver = driver
+
+
+def new_client(clock: Clock | None = None, *, defaults: InsertOpts | None = None) -> MemoryClient:
+    """A client on a new, empty memory driver, ready for use; nothing needs closing.
+
+    Args:
+        clock: take time from here, such as from a ``MockClock``; None: real time.
+        defaults: options of every enqueue.
+
+    Raises:
+        ConfigurationError: a value is wrong.
+    """
+    return MemoryClient(MemoryDriver(clock), defaults)
+
+
+class _View(Registry[Any]):
+    """Some of the workers of a registry, perhaps with another app."""
+
+    def __init__(self, registry: Registry[Any], app: Any, kinds: frozenset[str] | None) -> None:
+        super().__init__()
+        self._of = registry
+        self._app = app
+        self._only = kinds
+
+    @property
+    def lifespan(self) -> Callable[[], AbstractAsyncContextManager[Any]] | None:
+        return self._of.lifespan if self._app is UNSET else partial(nullcontext, self._app)
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        return self._of.kinds if self._only is None else self._only
+
+    def freeze(self) -> Mapping[str, WorkerSpec]:
+        specs = self._of.freeze()
+        return {kind: spec for kind, spec in specs.items() if kind in self.kinds}
+
+
+def registry_of(
+    registry: Registry[S], app: S | UnsetType = UNSET, kinds: frozenset[str] | None = None
+) -> Registry[S]:
+    """The registry with another app in place of its lifespan, or with some of its kinds only.
+
+    Args:
+        registry: the workers.
+        app: what workers find as ``job.app``; not given: what the lifespan yields.
+        kinds: these kinds only; None: all.
+
+    Raises:
+        ConfigurationError: it is no registry.
+    """
+    return _View(_check.instance("registry", registry, Registry, "a Registry"), app, kinds)
+
+
+def worker_pool(
+    driver: AnyDriver,
+    registry: Registry[S],
+    *,
+    app: S | UnsetType = UNSET,
+    **settings: Any,
+) -> WorkerPool:
+    """A worker pool for a test: it looks often, and its shutdown is short.
+
+    ::
+
+        async with gontest.worker_pool(driver, registry, app=App(mailer)) as pool:
+            await pool.drain()
+
+    Args:
+        driver: where the jobs are; any driver.
+        registry: the workers.
+        app: what workers find as ``job.app``, in place of what the registry's lifespan yields,
+            which is then not entered.
+        settings: those of ``WorkerPool``. Under a clock that was given to the driver, they are all
+            as they are there, else a pool looks every 10 ms and a shutdown waits for five seconds.
+
+    Raises:
+        ConfigurationError: a setting is wrong.
+    """
+    given: dict[str, Any] = {} if getattr(driver, "clock_given", False) else _QUICK
+    return WorkerPool(driver, registry_of(registry, app), **(given | settings))

@@ -1,0 +1,38 @@
+"""Jobs and drivers of these tests."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from goncordia import AnyDriver
+from goncordia.gontest import MockClock
+from goncordia.memory import MemoryDriver
+
+
+@dataclass
+class SendEmail:
+    kind: ClassVar[str] = "send_email"
+    to: str
+    subject: str = "Hello"
+
+
+@dataclass
+class Resize:
+    kind: ClassVar[str] = "resize"
+    width: int
+
+
+def plain() -> AnyDriver:
+    return MemoryDriver()
+
+
+def still() -> AnyDriver:
+    return MemoryDriver(MockClock())
+
+
+def weak() -> AnyDriver:
+    return MemoryDriver(weak=7)
+
+
+DRIVERS = [plain, still, weak]
