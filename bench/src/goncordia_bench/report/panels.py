@@ -4,10 +4,23 @@ from __future__ import annotations
 
 from typing import Final
 
+from goncordia_bench.cases.postgres.steady import BEHIND, TIMES, at
 from goncordia_bench.harness.model import Key
-from goncordia_bench.report.plot import Bar, Panel
+from goncordia_bench.report.curves import Curves, Line
+from goncordia_bench.report.plot import Bar, Drawing, Panel
+from goncordia_bench.systems import FLOOR, OURS, PEERS
 
-__all__ = ["PANELS"]
+__all__ = ["PANELS", "POSTGRES_PANELS"]
+
+_LABELS: Final = {
+    OURS: "Goncordia",
+    FLOOR: "asyncpg alone",
+    "pgqueuer": "PgQueuer",
+    "awa": "awa",
+    "oban": "Oban",
+    "procrastinate": "procrastinate",
+}
+_ROLES: Final = {OURS: "ours", FLOOR: "floor"}
 
 
 def _trio(level: str) -> tuple[Bar, ...]:
@@ -18,7 +31,7 @@ def _trio(level: str) -> tuple[Bar, ...]:
     )
 
 
-PANELS: Final = (
+PANELS: Final[tuple[Drawing, ...]] = (
     Panel(
         "The engine alone",
         "engine",
@@ -63,4 +76,48 @@ PANELS: Final = (
             Bar("huey, polling every 5 ms", Key("huey, polling every 5 ms", "p50 ms"), "peer"),
         ),
     ),
+)
+
+
+def _all(title: str, case: str, figure: str, unit: str, *, floor: bool = True) -> Panel:
+    names = (OURS, *PEERS, *((FLOOR,) if floor else ()))
+    return Panel(
+        title,
+        case,
+        unit,
+        tuple(Bar(_LABELS[n], Key(n, figure), _ROLES.get(n, "peer")) for n in names),
+    )
+
+
+def _steady(title: str, suffix: str) -> Curves:
+    return Curves(
+        title,
+        "postgres-steady",
+        "jobs/s, two minutes",
+        tuple(
+            Line(
+                _LABELS[name],
+                _ROLES.get(name, "peer"),
+                {seconds: Key(name + suffix, at(seconds)) for seconds in TIMES},
+            )
+            for name in (OURS, *PEERS, FLOOR)
+        ),
+    )
+
+
+POSTGRES_PANELS: Final[tuple[Drawing, ...]] = (
+    _all("PostgreSQL: working jobs off", "postgres-drain", "jobs/s", "jobs/s"),
+    _all("PostgreSQL: enqueueing one by one", "postgres-enqueue", "jobs/s", "jobs/s"),
+    _all("PostgreSQL: … in your transaction", "postgres-enqueue", "tx jobs/s", "jobs/s"),
+    _all("PostgreSQL: enqueueing many at once", "postgres-enqueue-many", "jobs/s", "jobs/s"),
+    _all("PostgreSQL: 16 producers at once", "postgres-producers", "jobs/s", "jobs/s"),
+    _all(
+        "PostgreSQL: from enqueue to the handler in another process, median",
+        "postgres-latency",
+        "p50 ms",
+        "ms, less is better",
+        floor=False,
+    ),
+    _steady("PostgreSQL: steady load", ""),
+    _steady("PostgreSQL: steady load behind an idle transaction", BEHIND),
 )

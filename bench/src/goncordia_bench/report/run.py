@@ -6,18 +6,18 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from goncordia_bench.harness.machine import Machine
 from goncordia_bench.harness.model import Case, Key, Sample
 from goncordia_bench.harness.stats import Result, Spread, evaluate
-from goncordia_bench.report.panels import PANELS
-from goncordia_bench.report.plot import svg
+from goncordia_bench.report.panels import PANELS, POSTGRES_PANELS
+from goncordia_bench.report.plot import Drawing, svg
 from goncordia_bench.report.table import markdown, summary
 
-__all__ = ["Run", "fill_in", "restored"]
+__all__ = ["Page", "Run", "fill_in", "restored"]
 
 _REAL_TIME: Final = (
     " Other work was going on: the bench ran at real-time priority, so that it had the processor, "
@@ -25,6 +25,29 @@ _REAL_TIME: Final = (
 )
 _BEGIN: Final = "<!-- figures: written by the bench -->"
 _END: Final = "<!-- figures end -->"
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Where the cases of one database are shown.
+
+    Attributes:
+        name: of the page and the plot in the docs.
+        suffix: of the plot beside the results.
+        panels: what is drawn.
+        postgres: whether it is the page of the cases that need PostgreSQL.
+    """
+
+    name: str
+    suffix: str
+    panels: tuple[Drawing, ...]
+    postgres: bool
+
+
+_PAGES: Final = (
+    Page("benchmarks", "", PANELS, postgres=False),
+    Page("benchmarks-postgresql", "-postgresql", POSTGRES_PANELS, postgres=True),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,24 +104,37 @@ class Run:
             parts.insert(0, "**A quick run with small sizes: the figures mean little.**")
         return "\n\n".join(parts) + "\n"
 
-    def as_svg(self) -> str:
-        """The plot."""
+    def as_svg(self, page: Page = _PAGES[0]) -> str:
+        """The plot of a page."""
         machine = self.machine
         note = (
-            f"{self._told_rounds()}: bars are medians, lines reach from lowest to highest · "
+            f"{self._told_rounds()}: bars are medians, lines reach from lowest to highest\n"
             f"{machine.cpu}, "
-            f"{machine.cores} cores · Python {machine.python}, SQLite {machine.sqlite}"
+            f"{machine.cores} cores · Python {machine.python}, {self._database(page.postgres)}"
         )
-        return svg(PANELS, self.spreads(), note)
+        return svg(page.panels, self.spreads(), note)
+
+    def of_page(self, page: Page) -> Run:
+        """Only the cases of that page."""
+        cases = tuple(case for case in self.cases if case.needs_postgres is page.postgres)
+        names = {case.name for case in cases}
+        samples = tuple(sample for sample in self.samples if sample.case in names)
+        return replace(self, cases=cases, samples=samples)
+
+    def _database(self, postgres: bool) -> str:
+        machine = self.machine
+        return f"PostgreSQL {machine.postgres}" if postgres else f"SQLite {machine.sqlite}"
 
     def conditions(self) -> str:
         """A paragraph: when, where, on what."""
         machine = self.machine
         versions = ", ".join(f"{name} {found}" for name, found in machine.versions.items())
         loads = [sample.load for sample in self.samples]
+        kinds = sorted({case.needs_postgres for case in self.cases})
+        databases = ", ".join(self._database(kind) for kind in kinds)
         return (
             f"Taken {machine.taken_at[:10]} on {machine.cpu}, {machine.cores} cores, "
-            f"{machine.system}, Python {machine.python}, SQLite {machine.sqlite} ({versions}). "
+            f"{machine.system}, Python {machine.python}, {databases} ({versions}). "
             f"Writing 4 KiB and pressing it to this disk ({machine.file_system}) takes "
             f"{machine.fsync_us:,.0f} µs. {self._told_rounds()}. "
             f"The load of the machine, this run included, was {min(loads):.1f} to "
@@ -112,18 +148,25 @@ class Run:
     # ---------------------------------------------------------------- files
 
     def write(self, folder: Path) -> None:
-        """The JSON, the table and the plot, as ``latest.…``."""
+        """The JSON, the table and the plots, as ``latest….…``."""
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "latest.json").write_text(self.as_json(), encoding="utf-8")
         (folder / "latest.md").write_text(self.as_markdown(), encoding="utf-8")
-        (folder / "latest.svg").write_text(self.as_svg(), encoding="utf-8")
+        for page in self._pages():
+            path = folder / f"latest{page.suffix}.svg"
+            path.write_text(self.of_page(page).as_svg(page), encoding="utf-8")
 
     def write_docs(self, docs: Path) -> None:
-        """The figures on the page ``benchmarks.md``, between its two marks, and its plot."""
-        page = docs / "benchmarks.md"
-        text = fill_in(page.read_text(encoding="utf-8"), self.as_markdown())
-        page.write_text(text, encoding="utf-8")
-        (docs / "benchmarks.svg").write_text(self.as_svg(), encoding="utf-8")
+        """The figures on the pages of what ran, between their two marks, and the plots."""
+        for page in self._pages():
+            run = self.of_page(page)
+            path = docs / f"{page.name}.md"
+            text = fill_in(path.read_text(encoding="utf-8"), run.as_markdown())
+            path.write_text(text, encoding="utf-8")
+            (docs / f"{page.name}.svg").write_text(run.as_svg(page), encoding="utf-8")
+
+    def _pages(self) -> list[Page]:
+        return [page for page in _PAGES if self.of_page(page).samples]
 
 
 def fill_in(page: str, figures: str) -> str:
