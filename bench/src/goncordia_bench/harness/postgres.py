@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import signal
-import socket
-import subprocess
-import sys
-import tempfile
-import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit, urlunsplit
@@ -20,22 +12,18 @@ from uuid import uuid4
 
 import asyncpg
 
+from goncordia_conformance.servers.guard import guarded
+from goncordia_conformance.servers.postgres import BENCH, PostgresServer, find_postgres
+from goncordia_conformance.servers.process import NotHereError
+
 __all__ = ["Postgres", "ServerError", "asked", "dropped", "fresh", "own_server", "version"]
 
-_START_SECONDS: Final = 60.0
-_PLACES: Final = (
-    "/usr/lib/postgresql/*/bin",
-    "/usr/pgsql-*/bin",
-    "/opt/homebrew/opt/postgresql*/bin",
-)
 # Loaded but off, where it costs nothing; the case that counts statements turns it on for its
 # database. Everything else is as the server comes, fsync too.
-_STATEMENTS: Final = (
-    "shared_preload_libraries=pg_stat_statements",
-    "pg_stat_statements.track=none",
-)
-
-
+_STATEMENTS: Final = {
+    "shared_preload_libraries": "pg_stat_statements",
+    "pg_stat_statements.track": "none",
+}
 # What the user's own server was told that matters for speed; nothing, if it is one of ours.
 _CHANGED: Final = """
     SELECT name, current_setting(name) FROM pg_settings
@@ -128,7 +116,7 @@ async def asked(dsn: str, query: str, *args: Any) -> Any:
 
 @contextmanager
 def own_server(folder: Path) -> Iterator[str]:
-    """Start a server of our own, on a free port of the loopback, as it comes from its package.
+    """Start a server of our own, as it comes from its package; it does not outlive us.
 
     Args:
         folder: where its data goes: on the disk that is to be measured.
@@ -139,86 +127,14 @@ def own_server(folder: Path) -> Iterator[str]:
     Raises:
         ServerError: there are no binaries, or it did not start.
     """
-    binaries = _binaries()
-    owner = _owner()
-    data = Path(tempfile.mkdtemp(dir=folder, prefix="postgres-"))
+    home = folder.resolve() / f"postgres-{uuid4().hex[:8]}"
     try:
-        if owner is not None:
-            os.chown(data, owner, -1)
-        _initialized(binaries, data, owner)
-        port = _free_port()
-        with _running(binaries, data, port, owner):
-            yield f"postgresql://postgres@127.0.0.1:{port}/postgres"
-    finally:
-        shutil.rmtree(data, ignore_errors=True)
-
-
-def _binaries() -> Path:
-    on_path = shutil.which("postgres")
-    if on_path:
-        return Path(on_path).resolve().parent
-    found = [
-        path
-        for pattern in _PLACES
-        for path in Path("/").glob(pattern.removeprefix("/"))
-        if (path / "postgres").exists()
-    ]
-    if not found:
-        raise ServerError("no PostgreSQL on this machine: install one, or name one by --dsn")
-    return max(found, key=lambda path: [int(part) for part in path.parts[-2] if part.isdigit()])
-
-
-def _owner() -> int | None:
-    """Whom the server runs as: it refuses to run as root."""
-    if sys.platform == "win32" or os.geteuid() != 0:
-        return None
-    import pwd  # noqa: PLC0415  # there is none on Windows
-
-    for name in ("postgres", "nobody"):
-        try:
-            return pwd.getpwnam(name).pw_uid
-        except KeyError:
-            continue
-    raise ServerError("a server cannot run as root: run the bench as another user, or use --dsn")
-
-
-def _initialized(binaries: Path, data: Path, owner: int | None) -> None:
-    done = subprocess.run(
-        [str(binaries / "initdb"), "-D", str(data), "-U", "postgres", "-A", "trust", "-E", "UTF8",
-         "--locale=C"],
-        user=owner, cwd="/", capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    if done.returncode:
-        raise ServerError(f"initdb failed: {done.stderr.strip()}")
-
-
-@contextmanager
-def _running(binaries: Path, data: Path, port: int, owner: int | None) -> Iterator[None]:
-    settings = [
-        f"port={port}", "listen_addresses=127.0.0.1", "unix_socket_directories=", *_STATEMENTS
-    ]  # fmt: skip
-    words = [word for setting in settings for word in ("-c", setting)]
-    log = data / "log"
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [binaries / "postgres", "-D", data, *words],
-            user=owner, cwd="/", stdin=subprocess.DEVNULL, stdout=output, stderr=output,
-        )  # fmt: skip
-    try:
-        ready = [str(binaries / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(port)]
-        began = time.monotonic()
-        while subprocess.run(ready, check=False).returncode:
-            if process.poll() is not None or time.monotonic() - began > _START_SECONDS:
-                raise ServerError(f"the server did not start: {log.read_text()[-2000:]}")
-            time.sleep(0.05)
-        yield
-    finally:
-        process.send_signal(signal.SIGINT)  # ends the connections that are left; SIGTERM waits
-        process.wait(_START_SECONDS)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+        server = replace(
+            PostgresServer.create(find_postgres(), {**BENCH, **_STATEMENTS}), home=home
+        )
+        with guarded(server.run) as dsn:
+            yield dsn
+    except NotHereError as error:
+        raise ServerError(f"{error}: install one, or name a server by --dsn") from error
+    except RuntimeError as error:
+        raise ServerError(f"no PostgreSQL in {home}: {error}") from error
