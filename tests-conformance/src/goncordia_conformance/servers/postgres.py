@@ -59,6 +59,8 @@ TESTS: Final[Mapping[str, str]] = {
     "wal_level": "minimal",
     "max_wal_senders": "0",
     "max_connections": "300",
+    # Counts pages, by which the kit tells what a call costs.
+    "shared_preload_libraries": "pg_stat_statements",
 }
 """Settings of a server that is thrown away after the tests."""
 
