@@ -13,6 +13,7 @@ from asyncpg.pool import PoolConnectionProxy
 
 from goncordia.errors import DriverBusyError, DriverUnavailableError
 from goncordia_driver_pg.errors import Failure
+from goncordia_driver_pg.literals import array_literal, with_text_arrays
 from goncordia_sql import Batch, Rows, Statement
 
 __all__ = [
@@ -41,6 +42,9 @@ _KNOWS_PLAIN: Final = {"return_status", "ignore_custom_codec", "record_class"} <
 )
 
 
+_MISUSES: Final = ("another operation is in progress", "not initialized", "being initialized")
+
+
 class AsyncpgLibrary:
     """The errors of asyncpg."""
 
@@ -60,6 +64,10 @@ class AsyncpgLibrary:
         if isinstance(error, ValueError | asyncpg.DataError):
             # Its own message shows the value.
             return Failure("asyncpg cannot encode a value", "22000", "ERROR", sent)
+        if isinstance(error, asyncpg.InterfaceError) and any(
+            each in str(error) for each in _MISUSES
+        ):
+            return Failure(f"{_line(error)}: await that first", misused=True)
         if isinstance(error, TimeoutError):
             return Failure(_line(error) or "the server did not answer in time", sent=sent)
         return Failure(f"the connection is lost: {_line(error) or type(error).__name__}", sent=sent)
@@ -106,8 +114,8 @@ class AsyncpgConnection:
     async def _run(self, text: str, params: Sequence[Any]) -> Rows:
         """As ``fetch``, with asyncpg's own idea of every type."""
         rows, status, _ = await self._connection._execute(
-            text,
-            params,
+            with_text_arrays(text),
+            [array_literal(each) if isinstance(each, list) else each for each in params],
             0,
             None,
             return_status=True,

@@ -13,7 +13,7 @@ from goncordia_driver_pg.asyncpg_connections import AsyncpgLibrary, AsyncpgPool,
 from goncordia_driver_pg.asyncpg_parameters import Parameters
 from goncordia_driver_pg.asyncpg_tx import AsyncpgTxConnection
 from goncordia_driver_pg.driver import PostgresDriver
-from goncordia_driver_pg.dsn import checked_dsn, read_url, seconds, whole
+from goncordia_driver_pg.dsn import read_url, seconds, whole
 from goncordia_driver_pg.loops import PerLoop
 from goncordia_driver_pg.tx import PgTxExecutor
 
@@ -69,8 +69,8 @@ class AsyncpgDriver(PostgresDriver[AsyncpgTx, NoTransactions]):
             self._own = Parameters.of_pool(pool)
             self._size = min(self._size, _SYNC_POOL)
         else:
-            self._own = Parameters.of_dsn(checked_dsn("pool", _dsn(pool)), prepare=prepare)
-        aside = self._own if side is None else Parameters.of_dsn(checked_dsn("side", side))
+            self._own = Parameters.of_dsn("pool", _dsn(pool), prepare=prepare)
+        aside = self._own if side is None else Parameters.of_dsn("side", side)
         prepares = prepare and (self._own is None or self._own.prepares)
         super().__init__(
             AsyncpgLibrary(),
@@ -78,10 +78,12 @@ class AsyncpgDriver(PostgresDriver[AsyncpgTx, NoTransactions]):
             clock,
             None if aside is None else aside.side,
             listens=prepares or side is not None,
-            prepares=prepares,
+            # asyncpg sends the preparation and the execution apart.
+            always_begin=not prepares,
+            native_tx="interactive",
             sync_tx="none",
         )
-        self._pools = PerLoop(self._make_pool, _close)
+        self._pools = PerLoop(self._make_pool, AsyncpgPool.aclose)
 
     @classmethod
     def from_url(cls, url: str) -> Self:
@@ -132,7 +134,3 @@ def _dsn(pool: object) -> object:
             f"pool: {kind.__qualname__} is one connection; the driver takes a pool or a DSN"
         )
     return pool
-
-
-async def _close(pool: AsyncpgPool) -> None:
-    await pool.aclose()

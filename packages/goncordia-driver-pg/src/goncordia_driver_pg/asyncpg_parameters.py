@@ -10,6 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 import asyncpg
 
 from goncordia_driver_pg.asyncpg_connections import AsyncpgSide
+from goncordia_driver_pg.dsn import checked_dsn
 
 __all__ = ["Parameters"]
 
@@ -40,8 +41,13 @@ class Parameters:
         self._connect = connect
 
     @classmethod
-    def of_dsn(cls, dsn: str, *, prepare: bool = True) -> Parameters:
-        """Those of a DSN."""
+    def of_dsn(cls, field: str, value: object, *, prepare: bool = True) -> Parameters:
+        """Those of a DSN.
+
+        Raises:
+            ConfigurationError: it is none.
+        """
+        dsn = checked_dsn(field, value)
         kwargs: dict[str, Any] = {} if prepare else {"statement_cache_size": 0}
         if _NAME not in parse_qs(urlsplit(dsn).query):
             kwargs["server_settings"] = {_NAME: "goncordia"}

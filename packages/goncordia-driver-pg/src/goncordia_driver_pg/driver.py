@@ -55,7 +55,8 @@ class PostgresDriver(BaseDriver[Tx_contra, SyncTx_contra]):
         clock: take time from here and not from the server; for tests.
         connect: makes connections that are not of the pool; None: nothing is known of how.
         listens: those can LISTEN.
-        prepares: statements may be prepared.
+        always_begin: see :class:`Runner`.
+        native_tx: whether ``unwrap_tx`` works.
         sync_tx: whether ``unwrap_sync_tx`` works.
     """
 
@@ -67,17 +68,18 @@ class PostgresDriver(BaseDriver[Tx_contra, SyncTx_contra]):
         connect: Connect | None,
         *,
         listens: bool,
-        prepares: bool,
+        always_begin: bool,
+        native_tx: TxSupport,
         sync_tx: TxSupport,
     ) -> None:
         self._dialect = PostgresDialect(ParamStyle.NUMBERED_DOLLAR, schema=schema, clock=clock)
         self._listens = listens and connect is not None
-        super().__init__(_capabilities(sync_tx, listens=self._listens), clock)
+        super().__init__(_capabilities(native_tx, sync_tx, listens=self._listens), clock)
         self._connect = connect
         self._operations = PostgresOperations(self._dialect, self.clock.monotonic)
         self._migrations = migrations(self._dialect)
         self._notify = Notify(self._dialect)
-        self._runner = Runner(library, schema, always_begin=not prepares)
+        self._runner = Runner(library, schema, always_begin=always_begin)
         self._notifier = Notifier(self.clock, self._say)
         self._tx_ops = PgTxOps(self._operations, self._notify, self.clock)
         self._executor = PgExecutor(
@@ -187,9 +189,9 @@ class PostgresDriver(BaseDriver[Tx_contra, SyncTx_contra]):
         await self._runner.once(await self._pool(), operation, writes=False)
 
 
-def _capabilities(sync_tx: TxSupport, *, listens: bool) -> Capabilities:
+def _capabilities(native_tx: TxSupport, sync_tx: TxSupport, *, listens: bool) -> Capabilities:
     return Capabilities(
-        native_tx="interactive",
+        native_tx=native_tx,
         sync_tx=sync_tx,
         tx_finish=True,
         unique_jobs=True,

@@ -56,6 +56,7 @@ class Failure(NamedTuple):
         severity: ``ERROR``, ``FATAL`` or ``PANIC``; None: it does not come from the server.
         sent: a commit, or a statement that is a transaction of its own, was under way.
         replica: the server is a replica, as far as known.
+        misused: what was passed in is not in a state in which anything can run on it.
     """
 
     message: str
@@ -63,6 +64,7 @@ class Failure(NamedTuple):
     severity: str | None = None
     sent: bool = False
     replica: bool = False
+    misused: bool = False
 
     @property
     def outcome(self) -> Outcome:
@@ -83,6 +85,8 @@ def translation(failure: Failure, schema: str, stage: Stage) -> GoncordiaError:
     """
     code = failure.code
     outcome: Outcome = "not_applied" if stage == "tx" else failure.outcome
+    if failure.misused:
+        return ConfigurationError(f"{'tx' if stage == 'tx' else 'pool'}: {failure.message}")
     if code is None:
         return DriverUnavailableError(failure.message, outcome=outcome)
     text = f"{failure.message} (SQLSTATE {code})"

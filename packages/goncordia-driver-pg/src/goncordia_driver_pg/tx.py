@@ -12,7 +12,7 @@ from uuid import UUID
 
 from goncordia.clock import Clock
 from goncordia.driver import Changed, Finish, InsertResult, NewJob, Outcome
-from goncordia.errors import ConfigurationError
+from goncordia.errors import ConfigurationError, TransactionAbortedError
 from goncordia_driver_pg.connections import Runner, SyncRunner
 from goncordia_sql import AsyncAdapter, Op, SyncAdapter, run_async, run_sync
 from goncordia_sql.executors import SqlSyncTxExecutor, SqlTxExecutor, TxOps
@@ -26,6 +26,7 @@ __all__ = [
     "PgTxOps",
     "SyncTxConnection",
     "TxConnection",
+    "aborted",
     "stranger",
 ]
 
@@ -44,6 +45,14 @@ _LIBRARIES: Final = {
     "psycopg2": "a connection of psycopg2; PsycopgDriver takes those of psycopg 3",
     "sqlalchemy": "an object of SQLAlchemy; jobs cannot be enqueued in its transactions here",
 }
+
+
+def aborted() -> TransactionAbortedError:
+    """The error for a transaction in which a statement has failed."""
+    return TransactionAbortedError(
+        "tx: a statement before this one has failed, so the transaction is over: roll it back",
+        outcome="not_applied",
+    )
 
 
 def stranger(tx: object, wanted: str) -> ConfigurationError:

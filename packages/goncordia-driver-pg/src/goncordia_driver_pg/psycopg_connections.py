@@ -1,0 +1,197 @@
+"""How psycopg runs a statement, where its connections come from, and what its errors mean."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any, Final
+
+import psycopg
+import psycopg_pool
+from psycopg.adapt import AdaptersMap
+from psycopg.rows import TupleRow, tuple_row
+
+from goncordia_driver_pg.errors import Failure
+from goncordia_sql import Batch, Rows, Statement
+from goncordia_sql.postgres.dialect import quoted
+
+__all__ = [
+    "PsycopgConnection",
+    "PsycopgLibrary",
+    "PsycopgSide",
+    "PsycopgSyncConnection",
+]
+
+_logger = logging.getLogger("goncordia.postgresql")
+
+_CLEAN_UP: Final = 2.0
+"""Seconds for what has to be done with a connection after something went wrong on it."""
+
+_BEGIN: Final = b"BEGIN ISOLATION LEVEL READ COMMITTED"
+
+_ADAPTERS: Final = AdaptersMap(types=psycopg.postgres.types)
+"""psycopg's own idea of every type, whatever a connection, or all of them, were taught since."""
+psycopg.postgres.register_default_adapters(_ADAPTERS)
+
+
+class PsycopgLibrary:
+    """The errors of psycopg."""
+
+    errors: tuple[type[Exception], ...] = (psycopg.Error, OSError)  # with TimeoutError
+
+    def failure(self, error: Exception, *, sent: bool) -> Failure:
+        """See :meth:`Library.failure`."""
+        if isinstance(error, psycopg.Error) and error.sqlstate is not None:
+            severity = error.diag.severity_nonlocalized
+            if severity is not None:
+                return Failure(_line(error), error.sqlstate, severity, sent)
+        if isinstance(error, psycopg.DataError):
+            # Its own message may show the value.
+            return Failure("psycopg cannot encode a value", "22000", "ERROR", sent)
+        if isinstance(error, psycopg_pool.PoolClosed) and "not open yet" in str(error):
+            return Failure(f"{_line(error)}: open it first", misused=True)
+        if isinstance(error, TimeoutError):
+            return Failure(_line(error) or "the server did not answer in time", sent=sent)
+        return Failure(f"the connection is lost: {_line(error) or type(error).__name__}", sent=sent)
+
+
+def _line(error: Exception) -> str:
+    return str(error).partition("\n")[0]
+
+
+def _plain(cursor: psycopg.AsyncCursor[TupleRow] | psycopg.Cursor[TupleRow]) -> None:
+    """Have the cursor read and write values as psycopg does by itself."""
+    inside: Any = cursor
+    if hasattr(inside, "_adapters"):
+        inside._adapters = AdaptersMap(_ADAPTERS)
+    else:
+        psycopg.postgres.register_default_adapters(cursor.adapters)
+
+
+class PsycopgConnection:
+    """An asynchronous connection of psycopg, while operations run on it.
+
+    Args:
+        connection: ours or the caller's.
+        prepare: True: prepare each statement; None: as the connection does by itself. Where it was
+            told never to, nothing is prepared.
+    """
+
+    __slots__ = ("_begun", "_connection", "_cursor", "_prepare", "sent")
+
+    def __init__(self, connection: psycopg.AsyncConnection[Any], *, prepare: bool | None) -> None:
+        self._connection = connection
+        self._cursor = psycopg.AsyncRawCursor(connection, row_factory=tuple_row)
+        _plain(self._cursor)
+        self._prepare = prepare
+        self._begun = False
+        self.sent = False
+
+    async def execute(self, step: Statement | Batch, /) -> Rows:
+        """Run one step."""
+        if not self._begun:
+            self.sent = True
+        cursor = self._cursor
+        query = step.sql.text.encode()
+        if isinstance(step, Batch):
+            await cursor.executemany(query, step.params)
+            return Rows((), cursor.rowcount)
+        await cursor.execute(query, step.params or None, prepare=self._prepare)
+        return Rows(await cursor.fetchall() if step.sql.rows else (), cursor.rowcount)
+
+    async def begin(self) -> None:
+        """Begin a transaction, at the isolation level that the operations are made for."""
+        self._begun = True
+        await self._cursor.execute(_BEGIN)
+
+    async def commit(self) -> None:
+        """Commit it."""
+        self.sent = True
+        await self._cursor.execute(b"COMMIT")
+        self._begun = False
+
+    async def rollback(self) -> None:
+        """Roll it back; a connection on which that takes long is given up."""
+        self._begun = False
+        try:
+            async with asyncio.timeout(_CLEAN_UP):
+                await self._cursor.execute(b"ROLLBACK")
+        except BaseException:
+            await self._connection.close()
+            raise
+
+
+class PsycopgSyncConnection:
+    """The same for synchronous connections."""
+
+    __slots__ = ("_begun", "_connection", "_cursor", "_prepare", "sent")
+
+    def __init__(self, connection: psycopg.Connection[Any], *, prepare: bool | None) -> None:
+        self._connection = connection
+        self._cursor = psycopg.RawCursor(connection, row_factory=tuple_row)
+        _plain(self._cursor)
+        self._prepare = prepare
+        self._begun = False
+        self.sent = False
+
+    def execute(self, step: Statement | Batch, /) -> Rows:
+        """See :meth:`PsycopgConnection.execute`."""
+        if not self._begun:
+            self.sent = True
+        cursor = self._cursor
+        query = step.sql.text.encode()
+        if isinstance(step, Batch):
+            cursor.executemany(query, step.params)
+            return Rows((), cursor.rowcount)
+        cursor.execute(query, step.params or None, prepare=self._prepare)
+        return Rows(cursor.fetchall() if step.sql.rows else (), cursor.rowcount)
+
+    def begin(self) -> None:
+        """See :meth:`PsycopgConnection.begin`."""
+        self._begun = True
+        self._cursor.execute(_BEGIN)
+
+    def commit(self) -> None:
+        """See :meth:`PsycopgConnection.commit`."""
+        self.sent = True
+        self._cursor.execute(b"COMMIT")
+        self._begun = False
+
+    def rollback(self) -> None:
+        """See :meth:`PsycopgConnection.rollback`."""
+        self._begun = False
+        try:
+            self._cursor.execute(b"ROLLBACK")
+        except BaseException:
+            self._connection.close()
+            raise
+
+
+class PsycopgSide(PsycopgConnection):
+    """A connection that is not of a pool.
+
+    Args:
+        connection: ours, in autocommit.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, connection: psycopg.AsyncConnection[Any]) -> None:
+        super().__init__(connection, prepare=None)
+
+    async def listen(self, channel: str, /) -> None:
+        """See :meth:`SideConnection.listen`."""
+        await self._cursor.execute(f"LISTEN {quoted(channel)}".encode())
+
+    async def hear(self, seconds: float, /) -> list[str]:
+        """See :meth:`SideConnection.hear`."""
+        notifies = self._connection.notifies(timeout=seconds, stop_after=1)
+        return [notify.payload async for notify in notifies]
+
+    async def ping(self) -> None:
+        """See :meth:`SideConnection.ping`."""
+        await self._cursor.execute(b"SELECT 1")
+
+    async def aclose(self) -> None:
+        """See :meth:`SideConnection.aclose`."""
+        await self._connection.close()

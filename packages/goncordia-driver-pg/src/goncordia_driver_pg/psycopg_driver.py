@@ -1,0 +1,239 @@
+"""The driver for psycopg 3."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any, ClassVar, Final, Self
+
+import psycopg
+import psycopg_pool
+
+from goncordia.clock import Clock
+from goncordia.driver import SyncExecutor, SyncTxExecutor, TxExecutor
+from goncordia.errors import ConfigurationError
+from goncordia_driver_pg.connections import SyncRunner
+from goncordia_driver_pg.doctor import server
+from goncordia_driver_pg.driver import PostgresDriver
+from goncordia_driver_pg.dsn import read_url, seconds, whole
+from goncordia_driver_pg.executor import PgSyncExecutor
+from goncordia_driver_pg.loops import PerLoop
+from goncordia_driver_pg.notifier import SyncNotifier
+from goncordia_driver_pg.psycopg_connections import PsycopgLibrary
+from goncordia_driver_pg.psycopg_parameters import Parameters
+from goncordia_driver_pg.psycopg_pools import PsycopgPool, PsycopgSyncPool
+from goncordia_driver_pg.psycopg_tx import PsycopgSyncTxConnection, PsycopgTxConnection
+from goncordia_driver_pg.tx import PgSyncTxExecutor, PgTxExecutor
+from goncordia_sql.postgres.notify import News
+
+__all__ = ["PsycopgDriver"]
+
+_SYNC_ONLY: Final = (
+    "pool: a psycopg_pool.ConnectionPool serves SyncClient only; for anything else give the driver "
+    "an AsyncConnectionPool or a DSN"
+)
+
+
+class PsycopgDriver(PostgresDriver["psycopg.AsyncConnection[Any]", "psycopg.Connection[Any]"]):
+    """Jobs in PostgreSQL, over psycopg 3.
+
+    ``Client.enqueue_tx`` takes a ``psycopg.AsyncConnection``, ``SyncClient.enqueue_tx`` a
+    ``psycopg.Connection``; each in a transaction, or such that it begins one by itself.
+
+    Args:
+        pool: your ``psycopg_pool.AsyncConnectionPool``, which stays yours; or your
+            ``ConnectionPool``: then only ``SyncClient`` works; or a DSN, ``postgresql://…``: then
+            the driver has pools of its own, one for asynchronous and one for synchronous code,
+            each made when it is first needed.
+        schema: the schema with the tables; ``migrate`` creates it.
+        side: a DSN for the connections that are not of the pool, which beat and listen. Without it
+            they are made like those of the pool. Behind a pooler in transaction mode it is the
+            server's own address.
+        clock: take time from here and not from the server; for tests.
+        pool_size: connections in a pool of the driver's own, at most. A worker pool uses one for
+            each of its two lanes, and now and then one or two more; the rest is for what your
+            handlers and clients enqueue at the same time.
+        prepare: False: no prepared statements, for a pooler in transaction mode. A pool that was
+            passed in says it by ``prepare_threshold=None``.
+        timeout: seconds to wait for a connection of the pool before ``DriverBusyError``.
+
+    Raises:
+        ConfigurationError: a value is wrong.
+    """
+
+    name: ClassVar[str] = "postgresql"
+
+    def __init__(
+        self,
+        pool: psycopg_pool.AsyncConnectionPool[Any] | psycopg_pool.ConnectionPool[Any] | str,
+        *,
+        schema: str = "goncordia",
+        side: str | None = None,
+        clock: Clock | None = None,
+        pool_size: int = 10,
+        prepare: bool = True,
+        timeout: float = 30.0,
+    ) -> None:
+        self._timeout = seconds("timeout", timeout)
+        self._size = whole("pool_size", pool_size)
+        self._given: PsycopgPool | None = None
+        self._given_sync: PsycopgSyncPool | None = None
+        if isinstance(pool, psycopg_pool.AsyncConnectionPool):
+            self._given = PsycopgPool(pool, self._timeout)
+            self._own = Parameters.of_pool(pool)
+        elif isinstance(pool, psycopg_pool.ConnectionPool):
+            self._given_sync = PsycopgSyncPool(pool, self._timeout)
+            self._own = None
+        else:
+            self._own = Parameters.of_dsn("pool", _dsn(pool), prepare=prepare)
+        aside = self._own if side is None else Parameters.of_dsn("side", side)
+        prepares = prepare and (self._own is None or self._own.prepares)
+        sync_only = self._given_sync is not None
+        super().__init__(
+            PsycopgLibrary(),
+            schema,
+            clock,
+            None if aside is None or sync_only else aside.side,
+            listens=prepares or side is not None,
+            # A statement of psycopg that is not prepared is one message: no pooler can part it.
+            always_begin=False,
+            native_tx="none" if sync_only else "interactive",
+            sync_tx="interactive",
+        )
+        self._pools = PerLoop(self._make_pool, PsycopgPool.aclose)
+        self._sync_runner = SyncRunner(PsycopgLibrary(), schema)
+        self._sync_executor = PgSyncExecutor(
+            self._operations,
+            SyncNotifier(self.clock, self._say_sync),
+            self._sync_runner,
+            self._ready_pool,
+        )
+        self._opening = threading.Lock()
+        self._own_sync: PsycopgSyncPool | None = None
+        self._sync_is_open = self._sync_is_verified = False
+
+    @classmethod
+    def from_url(cls, url: str) -> Self:
+        """A driver for ``postgresql+psycopg://user@host/database``.
+
+        Of the query, ``schema``, ``side`` and ``prepare`` are the arguments of those names; the
+        rest is libpq's.
+
+        Raises:
+            ConfigurationError: the URL is wrong.
+        """
+        read = read_url(url)
+        return cls(read.dsn, schema=read.schema, side=read.side, prepare=read.prepare)
+
+    # ---------------------------------------------------------------- asynchronous
+
+    async def _pool(self) -> PsycopgPool:
+        if self._given_sync is not None:
+            raise ConfigurationError(_SYNC_ONLY)
+        return await self._pools.get() if self._given is None else self._given
+
+    async def _make_pool(self) -> PsycopgPool:
+        own = self._parameters()
+        with self._runner.translated("opening"):
+            # The pool would try for long, and say nothing of what is wrong.
+            await (await own.side()).aclose()
+            return PsycopgPool(await own.pool(self._size), self._timeout)
+
+    def _parameters(self) -> Parameters:
+        if self._own is None:
+            raise ConfigurationError(
+                "pool: how to connect cannot be read from it, and SyncClient needs connections of "
+                "its own: give a DSN"
+            )
+        return self._own
+
+    async def _close_pools(self) -> None:
+        await self._pools.aclose()
+        if self._own_sync is not None:
+            await asyncio.to_thread(self._close_sync)
+
+    def unwrap_tx(self, tx: psycopg.AsyncConnection[Any], /) -> TxExecutor:
+        """The operations inside the transaction of your connection.
+
+        Raises:
+            ConfigurationError: it is no ``psycopg.AsyncConnection``, or is closed, or in
+                autocommit and in no transaction.
+            TransactionAbortedError: its transaction has failed.
+        """
+        return PgTxExecutor(self._tx_ops, self._runner, PsycopgTxConnection(tx))
+
+    # ---------------------------------------------------------------- synchronous
+
+    def unwrap_sync_tx(self, tx: psycopg.Connection[Any], /) -> SyncTxExecutor:
+        """The operations inside the transaction of your synchronous connection.
+
+        Raises:
+            ConfigurationError: it is no ``psycopg.Connection``, or is closed, or in autocommit and
+                in no transaction.
+            TransactionAbortedError: its transaction has failed.
+        """
+        return PgSyncTxExecutor(self._tx_ops, self._sync_runner, PsycopgSyncTxConnection(tx))
+
+    def sync_executor(self) -> SyncExecutor:
+        """The operations for synchronous code, on the calling thread."""
+        return self._sync_executor
+
+    def migrate_sync(self) -> list[str]:
+        """:meth:`migrate`, for synchronous code."""
+        return self._sync_runner.run(self._open_pool(), self._migrations.migrate)
+
+    def __enter__(self) -> Self:
+        """Connect now, for synchronous code."""
+        self._open_pool()
+        return self
+
+    def close(self) -> None:
+        """:meth:`aclose`, for synchronous code."""
+        self._close_sync()
+        if self._given_sync is None:
+            super().close()
+
+    def _ready_pool(self) -> PsycopgSyncPool:
+        """The pool, once the server and its schema were looked at."""
+        pool = self._open_pool()
+        if not self._sync_is_verified:
+            self._sync_runner.run(pool, self._migrations.verify, writes=False)
+            self._sync_is_verified = True
+        return pool
+
+    def _open_pool(self) -> PsycopgSyncPool:
+        with self._opening:
+            pool = self._given_sync or self._own_sync
+            if pool is None:
+                with self._sync_runner.translated("opening"):
+                    made = self._parameters().sync_pool(self._size)
+                pool = self._own_sync = PsycopgSyncPool(made, self._timeout)
+            if not self._sync_is_open:
+                operation = server(self._dialect)
+                found = self._sync_runner.once(pool, operation, writes=False, stage="opening")
+                found.check()
+                self._sync_is_open = True
+            return pool
+
+    def _close_sync(self) -> None:
+        with self._opening:
+            pool, self._own_sync = self._own_sync, None
+            self._sync_is_open = self._sync_is_verified = False
+        if pool is not None:
+            pool.close()
+
+    def _say_sync(self, news: News) -> None:
+        operation = self._notify.send(news)
+        self._sync_runner.once(self._open_pool(), operation, writes=False)
+
+
+def _dsn(pool: object) -> object:
+    kind = type(pool)
+    package = kind.__module__.partition(".")[0]
+    if package == "asyncpg":
+        raise ConfigurationError("pool: it is of asyncpg, for which AsyncpgDriver is made")
+    if package == "psycopg":
+        raise ConfigurationError(
+            f"pool: {kind.__qualname__} is one connection; the driver takes a pool or a DSN"
+        )
+    return pool

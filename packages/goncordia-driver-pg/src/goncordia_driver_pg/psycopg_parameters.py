@@ -1,0 +1,113 @@
+"""How connections of psycopg are made: from a DSN, or as a pool makes its own."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, Final
+
+import psycopg
+import psycopg_pool
+from psycopg.conninfo import conninfo_to_dict
+
+from goncordia.errors import ConfigurationError
+from goncordia_driver_pg.dsn import checked_dsn
+from goncordia_driver_pg.psycopg_connections import PsycopgSide
+from goncordia_driver_pg.psycopg_pools import AsyncPool, SyncPool
+
+__all__ = ["Parameters"]
+
+_NAME: Final = "application_name"
+_DEFAULT: Final = 5
+_CONNECT_TIMEOUT: Final = 10
+"""Seconds until a server that does not answer counts as away."""
+
+
+class Parameters:
+    """What ``psycopg.connect`` is called with.
+
+    Args:
+        conninfo: the DSN, or what gives it.
+        kwargs: the rest, or what gives it.
+    """
+
+    def __init__(self, conninfo: Any, kwargs: Any) -> None:
+        self._conninfo = conninfo
+        self._kwargs = kwargs
+
+    @classmethod
+    def of_dsn(cls, field: str, value: object, *, prepare: bool = True) -> Parameters:
+        """Those of a DSN.
+
+        Raises:
+            ConfigurationError: it is none, or libpq does not understand it.
+        """
+        dsn = checked_dsn(field, value)
+        try:
+            said = conninfo_to_dict(dsn)
+        except psycopg.Error as error:
+            raise ConfigurationError(
+                f"{field}: libpq does not understand it; a DSN is such as "
+                "'postgresql://user@host/database'"
+            ) from error
+        kwargs: dict[str, Any] = {} if prepare else {"prepare_threshold": None}
+        if _NAME not in said:
+            kwargs[_NAME] = "goncordia"
+        if "connect_timeout" not in said:
+            kwargs["connect_timeout"] = _CONNECT_TIMEOUT
+        return cls(dsn, kwargs)
+
+    @classmethod
+    def of_pool(cls, pool: psycopg_pool.AsyncConnectionPool[Any] | SyncPool) -> Parameters | None:
+        """Those of a pool; None: this version of psycopg_pool keeps them elsewhere."""
+        conninfo: Any = getattr(pool, "conninfo", None)
+        return None if conninfo is None else cls(conninfo, getattr(pool, "kwargs", None))
+
+    @property
+    def prepares(self) -> bool:
+        """Whether statements are prepared, as far as that is known before connecting."""
+        if self._kwargs is None or callable(self._kwargs):
+            return True
+        return self._kwargs.get("prepare_threshold", _DEFAULT) is not None
+
+    async def side(self) -> PsycopgSide:
+        """A connection that is not of a pool."""
+        conninfo = await _resolved(self._conninfo) or ""
+        kwargs: dict[str, Any] = {**(await _resolved(self._kwargs) or {}), "autocommit": True}
+        return PsycopgSide(await psycopg.AsyncConnection.connect(conninfo, **kwargs))
+
+    async def pool(self, size: int) -> AsyncPool:
+        """A pool of ours, on the running event loop."""
+        pool: AsyncPool = psycopg_pool.AsyncConnectionPool(
+            self._conninfo,
+            kwargs={**self._kwargs, "autocommit": True},
+            min_size=0,
+            max_size=size,
+            open=False,
+        )
+        await pool.open()
+        return pool
+
+    def sync_pool(self, size: int) -> SyncPool:
+        """A synchronous pool of ours."""
+        kwargs: dict[str, Any] = {**(_called(self._kwargs) or {}), "autocommit": True}
+        return psycopg_pool.ConnectionPool(
+            _called(self._conninfo) or "", kwargs=kwargs, min_size=0, max_size=size, open=True
+        )
+
+
+async def _resolved(value: Any) -> Any:
+    value = value() if callable(value) else value
+    return await value if inspect.isawaitable(value) else value
+
+
+def _called(value: Any) -> Any:
+    """As :func:`_resolved`, for synchronous code.
+
+    Raises:
+        ConfigurationError: it can be had on an event loop only.
+    """
+    if inspect.iscoroutinefunction(value):
+        raise ConfigurationError(
+            "pool: its parameters come from a coroutine, which SyncClient cannot await: give a DSN"
+        )
+    return value() if callable(value) else value
