@@ -10,6 +10,7 @@ not load the engine.
 
 from __future__ import annotations
 
+import logging
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
@@ -186,6 +187,9 @@ __all__ = [
     "every",
     "list_schedules",
 ]
+
+# A library is quiet where the application has configured no logging.
+logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 # In the order in which they build on each other, so that a name loads no more than it needs.
 _MODULES: Final = (

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import random
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, TypeVar
 
 from goncordia.clock import Clock
+from goncordia.engine.logs import log_repeated
 from goncordia.errors import (
     DriverBusyError,
     DriverError,
@@ -22,7 +22,6 @@ T = TypeVar("T")
 Answers = TypeVar("Answers", bound=Sequence[Any])
 
 _FIRST_BACKOFF: Final = 0.05
-_LOUD_AFTER: Final = 3
 _LONGEST_ASKED: Final = 60.0
 _PASSING: Final = (
     DriverUnavailableError,
@@ -31,8 +30,6 @@ _PASSING: Final = (
     OSError,
     EOFError,
 )
-
-_logger = logging.getLogger("goncordia.engine")
 
 
 def refused(error: Exception) -> bool:
@@ -85,15 +82,7 @@ class Backoff:
     async def pause(self, error: Exception, doing: str) -> None:
         """Log the error, the first of a row loudly, and wait."""
         delay = self.delay(error)
-        loud = self.failures == _LOUD_AFTER
-        _logger.log(
-            logging.WARNING if loud else logging.DEBUG,
-            "%s failed %d times in a row, repeating: %s: %s",
-            doing,
-            self.failures,
-            type(error).__name__,
-            error,
-        )
+        log_repeated(doing, self.failures, error)
         await self._clock.sleep(delay)
 
 

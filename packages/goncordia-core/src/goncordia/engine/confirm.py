@@ -15,10 +15,12 @@ from typing import Any
 from goncordia.driver import BaseExecutor, Finish, FinishTo, JobState
 from goncordia.engine.calls import Calls
 from goncordia.engine.claims import Claims
+from goncordia.engine.logs import log_failed
 from goncordia.engine.outcome import Outcomes
 from goncordia.engine.run import Run
 from goncordia.engine.signal import Signal
 from goncordia.errors import TransactionNotCommittedError
+from goncordia.logs import fields_of
 
 __all__ = ["Confirmer"]
 
@@ -89,7 +91,12 @@ class Confirmer:
             self._claims.take_back([run])
             raise
         except Exception:
-            _logger.exception("job %s (%s): confirming its transaction", run.row.id, run.row.kind)
+            _logger.exception(
+                "job %s (%s): whether its transaction committed cannot be found out",
+                run.row.id,
+                run.row.kind,
+                extra=fields_of(run.row),
+            )
         else:
             if outcome.status == "DONE":
                 _logger.warning(
@@ -97,7 +104,10 @@ class Confirmer:
                     run.row.id,
                     run.row.kind,
                     to,
+                    extra=fields_of(run.row),
                 )
+                if error is not None:
+                    log_failed(run.row, finish, error)
             elif outcome.state is JobState.COMPLETED:
                 to, error = "complete", None
         self._claims.answered(run)

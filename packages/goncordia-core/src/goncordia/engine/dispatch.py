@@ -16,6 +16,7 @@ from goncordia.driver import NO_TIMEOUT, Claim, Finish, FinishTo, Mark
 from goncordia.engine.claims import Claims
 from goncordia.engine.deadlines import Deadlines
 from goncordia.engine.events import JobFinished, JobGivenBack, JobOverdue, JobStarted, Observers
+from goncordia.engine.logs import log_failed
 from goncordia.engine.marks import Marks
 from goncordia.engine.outcome import Outcomes
 from goncordia.engine.run import Cause, Run, RunState
@@ -24,6 +25,7 @@ from goncordia.engine.signal import Signal
 from goncordia.engine.workers import Worker
 from goncordia.errors import PayloadError, StaleClaimError
 from goncordia.job import Job, JobHooks, current_job_var
+from goncordia.logs import fields_of
 
 __all__ = ["Dispatcher"]
 
@@ -214,6 +216,8 @@ class Dispatcher:
             run.seconds = self._clock.monotonic() - run.started_at
         if finish is None or finish.error is None:
             error = None  # it was no failure
+        elif error is not None and not run.tx_completed:
+            log_failed(run.row, finish, error)
         if run.checkpoint is not None:
             finish = self._with_checkpoint(run, finish)
         if run.tx_completed and finish is not None:
@@ -259,7 +263,7 @@ class Dispatcher:
         try:
             self._on_error(job, error)
         except (Exception, asyncio.CancelledError):
-            _logger.exception("the error handler failed")
+            _logger.exception("the error handler failed", extra=fields_of(run.row))
 
     # ---------------------------------------------------------------- interrupting
 
@@ -289,6 +293,7 @@ class Dispatcher:
                 run.row.kind,
                 cause,
                 ": a thread cannot be ended" if run.worker and run.worker.in_thread else "",
+                extra=fields_of(run.row),
             )
             self._observe(JobOverdue(run.row, cause))
 

@@ -20,6 +20,7 @@ from goncordia.engine.heart import LoopHeart
 from goncordia.engine.heart_thread import HeartThread
 from goncordia.engine.lanes import Lanes
 from goncordia.engine.listening import Listening
+from goncordia.engine.logs import log_progress, progress_wanted
 from goncordia.engine.marks import Marks
 from goncordia.engine.outcome import UNKNOWN_KIND_DELAY, Outcomes
 from goncordia.engine.reconcile import Reconciler
@@ -34,6 +35,7 @@ from goncordia.engine.signal import Signal
 from goncordia.engine.threads import Threads
 from goncordia.engine.workers import Worker
 from goncordia.job import JobHooks
+from goncordia.logs import fields_of
 from goncordia.payload.codec import CONTENT_JSON
 from goncordia.registry import WorkerSpec
 
@@ -85,7 +87,8 @@ class Engine:
         self._clock = clock
         executor = driver.executor()
         capabilities = executor.capabilities
-        self.observe = observe = Observers(settings.observers)
+        logged = (log_progress,) if progress_wanted() else ()
+        self.observe = observe = Observers((*logged, *settings.observers))
         self._ready = ready = Signal(clock)
         self._changed = changed = Signal(clock)
         calls = Calls(clock, rng, bound=settings.lease * _CALL_BOUND_SHARE)
@@ -259,6 +262,7 @@ class Engine:
                 "job %s (%s) goes on after the shutdown; its session is left to its lease",
                 run.row.id,
                 run.row.kind,
+                extra=fields_of(run.row),
             )
             self.claims.dropped(run)
         # One more lane: where the loop itself ends, the others were cancelled like every task.
@@ -375,7 +379,13 @@ class Engine:
             self.claims.fetched(run)
 
     def _give_back(self, run: Run, reason: str, delay: float) -> None:
-        _logger.info("job %s (%s) given back: %s", run.row.id, run.row.kind, reason)
+        _logger.info(
+            "job %s (%s) given back: %s",
+            run.row.id,
+            run.row.kind,
+            reason,
+            extra=fields_of(run.row),
+        )
         self.observe(JobGivenBack(run.row, reason))
         self.claims.give_back(run, Finish(run.claim, "release", After(delay)))
 

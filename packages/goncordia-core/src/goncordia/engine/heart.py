@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Final
 
 from goncordia.clock import Clock
 from goncordia.driver import BaseExecutor
 from goncordia.engine.calls import Calls
+from goncordia.engine.logs import Failures
 from goncordia.engine.session import Session
 from goncordia.engine.signal import Signal
 
 __all__ = ["LoopHeart"]
 
-_logger = logging.getLogger("goncordia.engine")
 
 _RETRY_SHARE: Final = 0.1
 
@@ -43,6 +42,7 @@ class LoopHeart:
         self._calls = calls
         self._interval = interval
         self._early = Signal(clock)
+        self._failures = Failures("a beat")
         self._clock = clock
 
     def beat_now(self) -> None:
@@ -63,7 +63,8 @@ class LoopHeart:
                     self._executor.session_beat(session, self._session.lease)
                 )
             except Exception as error:  # noqa: BLE001  # a failed beat is repeated, soon
-                _logger.debug("a beat failed: %s: %s", type(error).__name__, error)
+                self._failures.failed(error)
                 nap = self._interval * _RETRY_SHARE
                 continue
+            self._failures.succeeded()
             await self._session.beaten(session, sent, beat)

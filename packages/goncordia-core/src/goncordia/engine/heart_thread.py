@@ -18,8 +18,10 @@ from typing import Final
 from goncordia.clock import Clock
 from goncordia.driver import Beat, Heartbeater
 from goncordia.engine.events import LoopBlocked, Observers
+from goncordia.engine.logs import Failures
 from goncordia.engine.run import Run
 from goncordia.engine.session import Session
+from goncordia.logs import fields_of
 
 __all__ = ["HeartThread"]
 
@@ -74,6 +76,7 @@ class HeartThread:
         self._stalled = False
         self._heartbeater: Heartbeater | None = first
         self._answers: set[asyncio.Task[None]] = set()
+        self._failures = Failures("a beat")
         self._thread = threading.Thread(target=self._run, name="goncordia-heart", daemon=True)
 
     def start(self) -> None:
@@ -120,9 +123,10 @@ class HeartThread:
                 return False
             beat = self._heartbeater.beat(session, self._session.lease)
         except Exception as error:  # noqa: BLE001  # a failed beat is repeated, soon
-            _logger.debug("a beat failed: %s: %s", type(error).__name__, error)
+            self._failures.failed(error)
             self._drop_heartbeater()
             return False
+        self._failures.succeeded()
         if beat.held:
             self._session.renewed(session, sent)
         self._on_loop(lambda: self._answer(session, sent, beat))
@@ -165,6 +169,7 @@ class HeartThread:
             blocked,
             f" by job {run.row.id} ({run.row.kind})" if run else "",
             where,
+            extra=fields_of(run.row) if run else None,
         )
         self._on_loop(lambda: self._observe(event))
 

@@ -33,6 +33,7 @@ from goncordia.engine.session import Session
 from goncordia.engine.shape import Shape
 from goncordia.engine.signal import Signal
 from goncordia.errors import DriverError
+from goncordia.logs import fields_of
 
 __all__ = ["Lanes"]
 
@@ -294,6 +295,7 @@ class Lanes:
             finish.to,
             "may be" if run.repeated else "was",
             "gone" if state is None else state,
+            extra=fields_of(run.row),
         )
         self._observe(ResultLost(run.row, finish.to, state, not run.repeated))
 
@@ -347,7 +349,11 @@ class Lanes:
 
     def _give_up(self, run: Run, refusal: Exception) -> None:
         _logger.error(
-            "job %s (%s): its result cannot be stored: %s", run.row.id, run.row.kind, refusal
+            "job %s (%s): its result cannot be stored: %s",
+            run.row.id,
+            run.row.kind,
+            refusal,
+            extra=fields_of(run.row),
         )
         instead = self._refuse(run, refusal)
         if instead is None:

@@ -15,9 +15,11 @@ from goncordia.clock import Clock
 from goncordia.driver import BaseExecutor, Finish, JobRow
 from goncordia.engine.calls import Calls
 from goncordia.engine.claims import Claims, claim_key
+from goncordia.engine.logs import Failures
 from goncordia.engine.run import Run
 from goncordia.engine.session import Session
 from goncordia.engine.signal import Signal
+from goncordia.logs import fields_of
 
 __all__ = ["Reconciler"]
 
@@ -60,6 +62,7 @@ class Reconciler:
 
     async def run(self) -> None:
         """Ask every half lease, and when there is doubt; for ever."""
+        failures = Failures("asking what this pool holds")
         while True:
             await self._doubt.wait(self._session.lease / 2)
             if not self._session.is_open:
@@ -67,7 +70,9 @@ class Reconciler:
             try:
                 await self._ask()
             except Exception as error:  # noqa: BLE001  # the next time will do
-                _logger.debug("asking for held claims failed: %s", error)
+                failures.failed(error)
+            else:
+                failures.succeeded()
 
     async def _ask(self) -> None:
         session, newest = self._session.id, self._session.last_fetch_no
@@ -88,5 +93,10 @@ class Reconciler:
 
     def _give_back(self, row: JobRow) -> None:
         assert row.claim is not None  # noqa: S101  # held gives running jobs only
-        _logger.info("job %s was claimed by a fetch whose answer was lost; given back", row.id)
+        _logger.info(
+            "job %s (%s) was claimed by a fetch whose answer was lost; given back",
+            row.id,
+            row.kind,
+            extra=fields_of(row),
+        )
         self._claims.give_back(Run(row, row.claim, None), Finish(row.claim, "release"))

@@ -11,9 +11,11 @@ from goncordia.clock import Clock
 from goncordia.driver import BaseExecutor
 from goncordia.engine.calls import Calls
 from goncordia.engine.events import JobRescued, Observers
+from goncordia.engine.logs import Failures
 from goncordia.engine.outcome import Outcomes
 from goncordia.engine.session import Session
 from goncordia.engine.workers import Worker
+from goncordia.logs import fields_of
 
 __all__ = ["Rescuer"]
 
@@ -65,13 +67,16 @@ class Rescuer:
 
     async def run(self) -> None:
         """Look for ever."""
+        failures = Failures("looking for the jobs of dead pools")
         while True:
             await self._clock.sleep(self._interval * self._rng.uniform(0.75, 1.25))
             try:
                 while await self.rescue() == self._batch:
                     pass
             except Exception as error:  # noqa: BLE001  # the next look will do
-                _logger.debug("a rescue failed: %s: %s", type(error).__name__, error)
+                failures.failed(error)
+            else:
+                failures.succeeded()
 
     async def rescue(self) -> int:
         """One look; how many jobs were taken back."""
@@ -94,6 +99,7 @@ class Rescuer:
                 row.attempt,
                 row.worker_id,
                 finish.to,
+                extra=fields_of(row),
             )
             self._observe(JobRescued(row, finish.to))
         return done
