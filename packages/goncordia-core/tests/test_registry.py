@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import pickle
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -11,8 +12,8 @@ from uuid import UUID
 import pytest
 
 from goncordia.driver.values import NO_TIMEOUT
-from goncordia.errors import ConfigurationError, PayloadError, UnsupportedError
-from goncordia.job import BaseJob, Job, SyncJob
+from goncordia.errors import ConfigurationError, PayloadError
+from goncordia.job import BaseJob, Job, ProcessJob, SyncJob
 from goncordia.options import InsertOpts, options_of
 from goncordia.registry import CallNext, Registry
 from goncordia.retry import FixedRetry, NoRetry
@@ -215,13 +216,64 @@ def test_refused_at_registration(handler: Any, options: Any, message: str) -> No
     assert registry.kinds == frozenset()
 
 
-def test_process_workers_come_later() -> None:
-    with pytest.raises(UnsupportedError) as caught:
-        one(send_sync, execution="process")
-    assert str(caught.value) == (
-        "this version does not support execution='process': "
-        "process workers come with a later release"
-    )
+def in_process(job: ProcessJob[SendEmail]) -> None: ...
+def with_app(job: ProcessJob[SendEmail, Other]) -> None: ...  # type: ignore[type-arg]  # too many
+def a_copy(job: ProcessJob[SendEmail]) -> None: ...
+
+
+a_copy_of_it = a_copy
+del a_copy
+
+
+class Many:
+    def method(self, job: Any) -> None: ...
+
+
+def make_nested() -> Any:
+    def nested(job: Any) -> None: ...
+
+    return nested
+
+
+IN_A_MODULE = "execution='process' takes a function at the top level of a module"
+
+
+@pytest.mark.parametrize(
+    ("handler", "message"),
+    [
+        (lambda job: None, IN_A_MODULE),
+        (make_nested(), IN_A_MODULE),
+        (Many().method, IN_A_MODULE),
+        (functools.partial(in_process), IN_A_MODULE),
+        (generator, "a generator cannot be a worker"),
+        (send_email, "an async function runs on the event loop, not with execution='process'"),
+        (send_sync, "takes SyncJob; it is given ProcessJob[SendEmail] (an async one gets Job, a"),
+        (with_app, "takes the app, which stays in the pool's own process"),
+    ],
+)
+def test_refused_for_a_process(handler: Any, message: str) -> None:
+    registry = Registry()
+    with pytest.raises(ConfigurationError) as caught:
+        registry.add_worker(SendEmail, handler, execution="process")
+    assert message in str(caught.value)
+    assert registry.kinds == frozenset()
+
+
+def test_what_another_process_would_not_find_is_refused_when_a_pool_starts() -> None:
+    registry = Registry()
+    registry.add_worker(SendEmail, a_copy_of_it, execution="process")
+    with pytest.raises(ConfigurationError) as caught:
+        registry.freeze()
+    assert "worker of 'send_email': " in str(caught.value)
+    assert "cannot be imported by another process: " in str(caught.value)
+
+
+def test_a_process_worker_says_how_it_is_imported() -> None:
+    spec = one(in_process, execution="process")
+    assert spec.execution == "process"
+    assert spec.target is not None
+    assert pickle.loads(spec.target) == (SendEmail, in_process)
+    assert one(send_sync).target is None
 
 
 def test_what_the_annotation_may_be() -> None:

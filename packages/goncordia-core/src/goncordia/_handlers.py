@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import functools
 import inspect
+import pickle
+import sys
 import typing
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, Literal, TypeAlias
 
 from goncordia import _check
 from goncordia._typing import signature
-from goncordia.errors import ConfigurationError, UnsupportedError
-from goncordia.job import Job, SyncJob
+from goncordia.errors import ConfigurationError
+from goncordia.job import BaseJob, Job, ProcessJob, SyncJob
 
 __all__ = [
     "Execution",
+    "check_importable",
     "check_lifespan",
     "check_middleware",
     "check_parameter",
@@ -27,6 +30,11 @@ __all__ = [
 
 Execution: TypeAlias = Literal["async", "thread", "process"]
 _EXECUTIONS: Final = frozenset({"async", "thread", "process"})
+_JOB_TYPES: Final[Mapping[str, type[BaseJob[Any, Any]]]] = {
+    "async": Job,
+    "thread": SyncJob,
+    "process": ProcessJob,
+}
 
 
 def function_behind(handler: Any) -> Callable[..., Any]:
@@ -53,7 +61,7 @@ def place_of(handler: Any) -> str:
     return name if code is None else f"{name} ({code.co_filename}:{code.co_firstlineno})"
 
 
-def execution_of(what: str, handler: Any, asked: Execution | None) -> Literal["async", "thread"]:
+def execution_of(what: str, handler: Any, asked: Execution | None) -> Execution:
     """How a function is run: as it is asked for, else by what it is.
 
     Args:
@@ -62,9 +70,8 @@ def execution_of(what: str, handler: Any, asked: Execution | None) -> Literal["a
         asked: the option ``execution``.
 
     Raises:
-        ConfigurationError: it is no callable, a generator, or async where a plain function is
-            needed.
-        UnsupportedError: ``execution="process"``.
+        ConfigurationError: it is no callable, a generator, async where a plain function is
+            needed, or cannot be imported by another process.
     """
     if not callable(handler) or isinstance(handler, type):
         _check.refuse(what, handler, "a function")
@@ -77,9 +84,10 @@ def execution_of(what: str, handler: Any, asked: Execution | None) -> Literal["a
         raise ConfigurationError(
             f"{what}: an async function runs on the event loop, not with execution={asked!r}"
         )
-    if asked == "process":
-        raise UnsupportedError(
-            None, "execution='process'", "process workers come with a later release"
+    if asked == "process" and (not inspect.isfunction(handler) or "<" in handler.__qualname__):
+        raise ConfigurationError(
+            f"{what}: {place_of(handler)} cannot be imported by another process; "
+            "execution='process' takes a function at the top level of a module"
         )
     return asked or ("async" if is_async(handler) else "thread")
 
@@ -101,7 +109,7 @@ def check_parameter(what: str, handler: Any, args_type: Any, execution: str) -> 
         what: what the user calls it, for the error.
         handler: the worker.
         args_type: its args class.
-        execution: ``"async"`` or ``"thread"``.
+        execution: how it is run.
 
     Raises:
         ConfigurationError: it takes more or less than the job, or says that it takes another.
@@ -110,7 +118,7 @@ def check_parameter(what: str, handler: Any, args_type: Any, execution: str) -> 
         takes = signature(handler)
     except ValueError:  # written in C: there is nothing to look at
         return
-    job_type = Job if execution == "async" else SyncJob
+    job_type = _JOB_TYPES[execution]
     wanted = f"{job_type.__name__}[{getattr(args_type, '__name__', args_type)}]"
     try:
         takes.bind(None)
@@ -127,11 +135,43 @@ def check_parameter(what: str, handler: Any, args_type: Any, execution: str) -> 
     if not isinstance(said, type) or said is Any or getattr(said, "_is_protocol", False):
         return
     if said not in job_type.__mro__:
-        hint = " (an async one gets Job, a plain one SyncJob)" if said in (Job, SyncJob) else ""
+        is_job = said in _JOB_TYPES.values()
+        hint = " (an async one gets Job, a plain one SyncJob, one in a process ProcessJob)"
+        hint = hint if is_job else ""
         raise ConfigurationError(f"{what} takes {said.__name__}; it is given {wanted}{hint}")
-    inner = next(iter(typing.get_args(annotation)), None)
+    inner, *app = typing.get_args(annotation) or (None,)
+    if app and execution == "process":
+        raise ConfigurationError(f"{what} takes the app, which stays in the pool's own process")
     if isinstance(inner, type) and "kind" in inner.__dict__ and inner is not args_type:
         raise ConfigurationError(f"{what} takes a job of {inner.__name__}; it is given {wanted}")
+
+
+def check_importable(what: str, targets: tuple[Any, ...]) -> bytes:
+    """How another process imports functions, tasks or classes.
+
+    Args:
+        what: what the user calls it, for the error.
+        targets: what is to be imported.
+
+    Raises:
+        ConfigurationError: another process would not find one, or something else in its place.
+    """
+    for target in targets:
+        if reason := _why_not_importable(target):
+            raise ConfigurationError(f"{what} cannot be imported by another process: {reason}")
+    return pickle.dumps(targets)
+
+
+def _why_not_importable(target: Any) -> str | None:
+    try:
+        found = pickle.loads(pickle.dumps(target))  # noqa: S301  # of the same line's making
+    except Exception as error:  # noqa: BLE001  # pickle raises what it likes
+        return str(error)
+    module = sys.modules.get(getattr(target, "__module__", ""))
+    if module is not None and module.__name__ == "__main__" and not hasattr(module, "__file__"):
+        return "it stands in no file"
+    is_generic = bool(typing.get_args(target))  # equal, but made anew each time
+    return None if is_generic or found is target else "another has its name"
 
 
 def check_middleware(what: str, middleware: Any) -> None:

@@ -53,6 +53,7 @@ __all__ = [
     "TransactionNotCommittedError",
     "UnsupportedError",
     "WorkerLostError",
+    "WorkerProcessError",
 ]
 
 
@@ -155,6 +156,10 @@ class JobTimeoutError(RunError, TimeoutError):
 
 class WorkerLostError(RunError):
     """The pool that ran the job ended without it, or lost contact for a whole lease."""
+
+
+class WorkerProcessError(RunError):
+    """The process that ran the attempt died, or did not start."""
 
 
 class LeaseLapsedError(RunError):

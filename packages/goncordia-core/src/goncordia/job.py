@@ -8,6 +8,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol
 from uuid import UUID
 
+import msgspec
+
 from goncordia._typing import LooseGeneric, TypeVar
 from goncordia.args import JobArgs
 from goncordia.driver.values import JobRow
@@ -17,7 +19,16 @@ from goncordia.payload.codec import CONTENT_JSON, decode_value, encode_value
 if TYPE_CHECKING:
     from goncordia.client import Client, SyncClient
 
-__all__ = ["BaseJob", "Job", "JobHooks", "JobSpec", "SyncJob", "current_job", "current_job_var"]
+__all__ = [
+    "BaseJob",
+    "Job",
+    "JobHooks",
+    "JobSpec",
+    "ProcessJob",
+    "SyncJob",
+    "current_job",
+    "current_job_var",
+]
 
 A_co = TypeVar("A_co", bound=JobArgs, covariant=True, default=Any)
 S_co = TypeVar("S_co", covariant=True, default=object)
@@ -250,8 +261,7 @@ class Job(BaseJob[A_co, S_co]):
             UnsupportedError: the driver has no checkpoints.
         """
         encoded = self._encoded_checkpoint(value)
-        await self._hooks.checkpoint(self._run, encoded)
-        self._stored_checkpoint(encoded)
+        await self.put_checkpoint(encoded)
 
     async def complete_tx(self, tx: Any, output: object = None) -> None:
         """Complete the job inside your own transaction: both happen, or neither does.
@@ -266,13 +276,22 @@ class Job(BaseJob[A_co, S_co]):
         """
         await self._hooks.complete_tx(self._run, tx, self._encoded_output(output))
 
+    def portable(self) -> bytes:
+        """For the engine: what another process makes the job of."""
+        return msgspec.msgpack.encode(msgspec.structs.replace(self._row, errors=()))
+
+    async def put_checkpoint(self, encoded: bytes) -> None:
+        """For the engine: store a checkpoint that is encoded already."""
+        await self._hooks.checkpoint(self._run, encoded)
+        self._stored_checkpoint(encoded)
+
     def note_cancelled(self) -> None:
         """For the engine: the run was asked to stop."""
         self._cancelled = True
 
 
-class SyncJob(BaseJob[A_co, S_co]):
-    """What a plain function is called with, in a thread: a :class:`Job` whose methods block."""
+class _BlockingJob(BaseJob[A_co, S_co]):
+    """A job whose methods block; made of the one that the engine has."""
 
     __slots__ = ("_job",)
 
@@ -285,16 +304,6 @@ class SyncJob(BaseJob[A_co, S_co]):
         self._run = job._run
         self._checkpoint = job._checkpoint
 
-    @property
-    def cancelled(self) -> bool:
-        """Whether the run was asked to stop: look at it now and then, for nothing interrupts it."""
-        return self._job.cancelled
-
-    @property
-    def client(self) -> SyncClient[Any]:
-        """A synchronous client on the same driver."""
-        return self._hooks.sync_client
-
     def checkpoint(self, value: object) -> None:
         """Store a value that the next attempt finds in :attr:`last_checkpoint`.
 
@@ -306,6 +315,32 @@ class SyncJob(BaseJob[A_co, S_co]):
         encoded = self._encoded_checkpoint(value)
         self._hooks.wait_for(self._hooks.checkpoint(self._run, encoded))
         self._stored_checkpoint(encoded)
+
+
+class ProcessJob(_BlockingJob[A_co, None]):
+    """What a function is called with in a process of its own.
+
+    It has what is stored with the job, and :meth:`checkpoint`. A client, the app and transactions
+    stay in the pool's process; a cancelled or timed out run is killed.
+    """
+
+    __slots__ = ()
+
+
+class SyncJob(_BlockingJob[A_co, S_co]):
+    """What a plain function is called with, in a thread: a :class:`Job` whose methods block."""
+
+    __slots__ = ()
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the run was asked to stop: look at it now and then, for nothing interrupts it."""
+        return self._job.cancelled
+
+    @property
+    def client(self) -> SyncClient[Any]:
+        """A synchronous client on the same driver."""
+        return self._hooks.sync_client
 
     def complete_tx(self, tx: Any, output: object = None) -> None:
         """Complete the job inside your own synchronous transaction.

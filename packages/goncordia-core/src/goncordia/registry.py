@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Final, Generic, Literal, Unpack, overload
+from typing import Any, Final, Generic, Unpack, overload
 
 import msgspec
 
 from goncordia import _check
 from goncordia._handlers import (
     Execution,
+    check_importable,
     check_lifespan,
     check_parameter,
     execution_of,
@@ -21,7 +22,7 @@ from goncordia._handlers import (
 from goncordia._typing import TypeVar
 from goncordia.args import JobArgs
 from goncordia.errors import ConfigurationError
-from goncordia.job import Job, SyncJob
+from goncordia.job import Job, ProcessJob, SyncJob
 from goncordia.options import InsertOpts, options_of
 from goncordia.payload.codec import args_decoder
 from goncordia.payload.fields import kind_of
@@ -62,9 +63,10 @@ class _Entry(msgspec.Struct, frozen=True, eq=False):
     kind: str
     args_type: Callable[[], Any]
     handler: Callable[[Any], Any]
-    execution: Literal["async", "thread"]
+    execution: Execution
     options: dict[str, Any]
     place: str
+    target: Callable[[], tuple[Any, ...]]
 
     def spec(self, outer: tuple[Middleware, ...]) -> WorkerSpec:
         args_type = self.args_type()
@@ -80,8 +82,12 @@ class _Entry(msgspec.Struct, frozen=True, eq=False):
             execution=self.execution,
             handler=self.handler,
             place=self.place,
+            target=self._importable() if self.execution == "process" else None,
             **options,
         )
+
+    def _importable(self) -> bytes:
+        return check_importable(f"worker of {self.kind!r}: {self.place}", self.target())
 
 
 class Registry(Generic[S]):
@@ -152,7 +158,9 @@ class Registry(Generic[S]):
     def add_worker(
         self,
         args: type[A],
-        handler: Callable[[Job[A, S]], Awaitable[object]] | Callable[[SyncJob[A, S]], object],
+        handler: Callable[[Job[A, S]], Awaitable[object]]
+        | Callable[[SyncJob[A, S]], object]
+        | Callable[[ProcessJob[A]], object],
         /,
         *,
         execution: Execution | None = None,
@@ -166,12 +174,13 @@ class Registry(Generic[S]):
                 plain one in a thread with a ``SyncJob``.
             execution: ``"async"`` or ``"thread"``, to say so yourself: a plain function with
                 ``"async"`` is called on the loop, and what it returns is awaited if it can be.
+                ``"process"``: a plain function is called in a process of its own, with a
+                ``ProcessJob``.
             **options: see :class:`WorkerOptions`.
 
         Raises:
             ConfigurationError: a value is wrong, the function is no worker for these args, or the
                 kind has a worker already.
-            UnsupportedError: ``execution="process"``.
         """
         self._add_worker(kind_of(args), args, handler, execution, options)
 
@@ -216,6 +225,7 @@ class Registry(Generic[S]):
                     how,
                     checked_options(given),
                     place_of(function),
+                    lambda: (made,),
                 )
             )
             return made
@@ -295,7 +305,15 @@ class Registry(Generic[S]):
         check_parameter(what, handler, args, how)
         called = _called(handler, handler, how)
         self._add(
-            _Entry(kind, lambda: args, called, how, checked_options(options), place_of(handler))
+            _Entry(
+                kind,
+                lambda: args,
+                called,
+                how,
+                checked_options(options),
+                place_of(handler),
+                lambda: (args, handler),
+            )
         )
 
     def _add(self, entry: _Entry) -> None:

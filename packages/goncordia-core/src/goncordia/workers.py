@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Literal, Protocol, TypeAlias, TypedDict, overload
+from typing import Any, Protocol, TypeAlias, TypedDict, overload
 from uuid import UUID
 
 import msgspec
 
 from goncordia import _check
 from goncordia._check import Duration
-from goncordia._handlers import check_middleware
+from goncordia._handlers import Execution, check_middleware
 from goncordia._typing import TypeVar
 from goncordia.args import JobArgs
 from goncordia.driver.values import NO_TIMEOUT
 from goncordia.errors import PayloadError
-from goncordia.job import Job, SyncJob
+from goncordia.job import Job, ProcessJob, SyncJob
 from goncordia.payload.codec import encode_value
 from goncordia.retry import RetryPolicy, RetryRule, as_policy
 from goncordia.unique import UniqueOpts
@@ -93,7 +93,8 @@ class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         decode: from the stored args and the job's id to the args; PayloadError when they do not
             fit.
         execution: ``"async"``: await ``handler(Job)`` on the loop; ``"thread"``: call
-            ``handler(SyncJob)`` in a thread.
+            ``handler(SyncJob)`` in a thread; ``"process"``: import ``target`` in a process and
+            call it with a ``ProcessJob`` there.
         handler: takes the job, also where the user's function takes a task's arguments.
         max_attempts: attempts in all; None: not said here.
         timeout: seconds; ``NO_TIMEOUT``: none; None: not said here.
@@ -101,12 +102,14 @@ class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         middleware: the first one is the outermost.
         payload_version: the newest that it understands.
         place: where the user's function is, for messages.
+        target: how a process imports the args class and the function, or the task; None unless
+            that is how it is run.
     """
 
     kind: str
     args_type: Any
     decode: Callable[[bytes, UUID | None], Any]
-    execution: Literal["async", "thread"]
+    execution: Execution
     handler: Callable[[Any], Any]
     max_attempts: int | None = None
     timeout: float | None = None
@@ -114,6 +117,7 @@ class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     middleware: tuple[Middleware, ...] = ()
     payload_version: int = 1
     place: str = ""
+    target: bytes | None = None
 
     def encode_output(self, value: object, /) -> bytes:
         """What the worker returned, as JSON of at most 64 KiB.
@@ -144,6 +148,10 @@ class WorkerDecorator(Protocol[A_in, S_in]):
     def __call__(
         self, function: Callable[[SyncJob[A_in, S_in]], R], /
     ) -> Callable[[SyncJob[A_in, S_in]], R]: ...
+    @overload
+    def __call__(
+        self, function: Callable[[ProcessJob[A_in]], R], /
+    ) -> Callable[[ProcessJob[A_in]], R]: ...
 
 
 def checked_middleware(field: str, given: Sequence[Middleware]) -> tuple[Middleware, ...]:

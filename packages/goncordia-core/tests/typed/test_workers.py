@@ -6,7 +6,7 @@ Each ``# type: ignore[code]`` is an error that both must find.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncGenerator, Awaitable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, ClassVar, assert_type
@@ -19,6 +19,7 @@ from goncordia import (
     FixedRetry,
     Job,
     NoRetry,
+    ProcessJob,
     Registry,
     SyncClient,
     SyncJob,
@@ -131,6 +132,17 @@ def workers(app: Registry[AppState], plain: Registry[object]) -> None:
 
     @app.task(kind="t", quue="x")  # type: ignore[call-arg]
     async def unknown_task_option() -> None: ...
+
+    @app.worker(Thumb, execution="process")
+    def in_process(job: ProcessJob[Thumb]) -> int:
+        assert_type(job.args, Thumb)
+        assert_type(job.app, None)
+        job.checkpoint({"done": 1})
+        return len(job.client)  # type: ignore[attr-defined]
+
+    assert_type(in_process, Callable[[ProcessJob[Thumb]], int])
+    app.add_worker(Thumb, in_process, execution="process")
+    app.add_worker(SendEmail, in_process, execution="process")  # type: ignore[arg-type]
 
     app.add_worker(SendEmail, with_app)
     app.add_worker(Thumb, thumb)

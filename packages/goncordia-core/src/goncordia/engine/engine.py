@@ -23,6 +23,7 @@ from goncordia.engine.listening import Listening
 from goncordia.engine.logs import log_progress, progress_wanted
 from goncordia.engine.marks import Marks
 from goncordia.engine.outcome import UNKNOWN_KIND_DELAY, Outcomes
+from goncordia.engine.processes import Processes
 from goncordia.engine.reconcile import Reconciler
 from goncordia.engine.rescue import Rescuer
 from goncordia.engine.retention import Pruner
@@ -93,8 +94,11 @@ class Engine:
         self._changed = changed = Signal(clock)
         calls = Calls(clock, rng, bound=settings.lease * _CALL_BOUND_SHARE)
         self._threads = Threads(f"goncordia-{settings.worker_id}")
+        self._processes = Processes(settings.worker_id, specs, settings.max_attempts)
         self._workers = {
-            kind: Worker(spec, settings.middleware, settings.max_attempts, self._threads)
+            kind: Worker(
+                spec, settings.middleware, settings.max_attempts, self._threads, self._processes
+            )
             for kind, spec in specs.items()
         }
         limited = bool(settings.queue_limits or settings.kind_limits)
@@ -275,6 +279,7 @@ class Engine:
             self.dispatcher.interrupt(run, Cause.SHUTDOWN)
             self.claims.dropped(run)
         self._threads.close()
+        await self._processes.close()
         if self._heart_thread is not None:
             await self._heart_thread.stop()
         await self._marks.stop()

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from goncordia.directives import Directive
+from goncordia.engine.processes import Processes
 from goncordia.engine.threads import Threads
 from goncordia.job import Job, SyncJob, current_job_var
 from goncordia.registry import Middleware, WorkerSpec
@@ -36,13 +37,16 @@ class Worker:
         pool_middleware: tuple[Middleware, ...],
         max_attempts: int,
         threads: Threads,
+        processes: Processes,
     ) -> None:
         self.spec = spec
         self.max_attempts = max_attempts if spec.max_attempts is None else spec.max_attempts
         self.in_thread = spec.execution == "thread"
-        innermost: Handler = (
-            partial(_call_in_thread, threads, spec.handler) if self.in_thread else spec.handler
-        )
+        innermost: Handler = spec.handler
+        if self.in_thread:
+            innermost = partial(_call_in_thread, threads, spec.handler)
+        elif spec.execution == "process":
+            innermost = processes.run
         self.handler = _wrapped(innermost, pool_middleware + spec.middleware)
 
 

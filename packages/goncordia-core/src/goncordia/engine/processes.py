@@ -1,0 +1,259 @@
+"""Processes for CPU-bound workers: one for each slot that needs one, killed alone when it must end.
+
+The standard pools lose every job when one process dies, and cannot end a job. Here each process has
+a socket of its own: the end of the socket is the end of that process, and nobody else's concern.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import contextlib
+import multiprocessing
+import pickle
+import socket
+import threading
+from collections.abc import Mapping
+from functools import partial
+from multiprocessing.connection import wait
+from multiprocessing.process import BaseProcess
+from typing import Any, Final
+
+import msgspec
+
+from goncordia.engine.child import CHECKPOINT, HEAD, RAISED, RUN, STORED, frame, serve
+from goncordia.engine.threads import Threads
+from goncordia.errors import WorkerProcessError
+from goncordia.job import Job
+from goncordia.registry import WorkerSpec
+
+__all__ = ["Processes", "RemoteTraceback"]
+
+_READ: Final = 256 * 1024
+_REAP: Final = 5.0
+"""Seconds for which a process that was told to go, or was killed, is waited for."""
+
+_MAIN: Final = (
+    'a program that runs process workers does so under if __name__ == "__main__", '
+    "and what it printed to stderr says more"
+)
+
+# multiprocessing starts and reaps by tables of its own, which are not made for several threads.
+_one_at_a_time: Final = threading.Lock()
+
+
+class RemoteTraceback(Exception):  # noqa: N818  # it is the cause of an error, and none itself
+    """Where in the worker's process an error was raised."""
+
+    def __str__(self) -> str:
+        return f"\n\n{self.args[0]}"
+
+
+class _Process:
+    """One process, and our end of its socket."""
+
+    def __init__(self, targets: Mapping[str, bytes], max_attempts: int) -> None:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            ours.setblocking(False)
+            self._socket = ours
+            methods = multiprocessing.get_all_start_methods()
+            context: Any = multiprocessing.get_context(
+                "forkserver" if "forkserver" in methods else "spawn"
+            )
+            self._process: BaseProcess = context.Process(
+                target=serve, args=(theirs, dict(targets), max_attempts), name="goncordia-worker"
+            )
+            try:
+                with _one_at_a_time:
+                    self._process.start()
+            except BaseException:
+                ours.close()
+                raise
+        self._received = bytearray()
+        # At its end the interpreter would wait for a process that waits for us.
+        atexit.register(self.kill)
+
+    def is_idle(self) -> bool:
+        """Whether it is there and waits for a job."""
+        try:
+            self._socket.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return True
+        except OSError:
+            pass
+        return False  # its end of the socket is closed
+
+    async def send(self, tag: int, body: bytes = b"") -> None:
+        """Send a frame."""
+        await asyncio.get_running_loop().sock_sendall(self._socket, frame(tag, body))
+
+    async def receive(self) -> tuple[int, bytes]:
+        """The next frame.
+
+        Raises:
+            OSError: the process is gone.
+        """
+        await self._read(HEAD.size)
+        tag, length = HEAD.unpack_from(self._received)
+        end = HEAD.size + length
+        await self._read(end)
+        body = bytes(memoryview(self._received)[HEAD.size : end])
+        del self._received[:end]
+        return tag, body
+
+    async def _read(self, size: int) -> None:
+        while len(self._received) < size:
+            chunk = await asyncio.get_running_loop().sock_recv(self._socket, _READ)
+            if not chunk:
+                raise ConnectionResetError
+            self._received += chunk
+
+    def kill(self) -> None:
+        """End it at once."""
+        with contextlib.suppress(ValueError):  # it was reaped
+            self._process.kill()
+
+    def reap(self) -> int | None:
+        """Its exit code, when it has ended: the negative number of a signal that ended it.
+
+        One that is idle goes by itself. This blocks, so it is called in a thread.
+        """
+        self._socket.close()
+        wait([self._process.sentinel], _REAP)
+        with _one_at_a_time:
+            if self._process.is_alive():
+                self._process.kill()
+            self._process.join(_REAP)
+            code = self._process.exitcode
+            atexit.unregister(self.kill)
+            with contextlib.suppress(
+                ValueError
+            ):  # it cannot be killed, so it is left to the system
+                self._process.close()
+        return code
+
+
+class Processes:
+    """As many processes as there is work at once, at most the pool's concurrency.
+
+    Args:
+        name: of the pool.
+        specs: its workers.
+        max_attempts: for jobs and workers that do not say.
+    """
+
+    def __init__(self, name: str, specs: Mapping[str, WorkerSpec], max_attempts: int) -> None:
+        self._targets = {
+            kind: spec.target for kind, spec in specs.items() if spec.target is not None
+        }
+        self._max_attempts = max_attempts
+        self._threads = Threads(f"{name}-processes")
+        self._idle: list[_Process] = []
+        self._busy: set[_Process] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    async def run(self, job: Job[Any, Any]) -> object:
+        """Run a job in a process; cancelled, the process is killed.
+
+        Raises:
+            WorkerProcessError: it died, or did not start.
+            Exception: what the function raised.
+        """
+        process = await self._take()
+        self._busy.add(process)
+        try:
+            await process.send(RUN, job.portable())
+            tag, body = await process.receive()
+            while tag == CHECKPOINT:
+                await process.send(STORED, await _stored(job, body))
+                tag, body = await process.receive()
+        except OSError:
+            code = await asyncio.shield(self._call(process.reap))
+            raise WorkerProcessError(f"worker process died ({_reason(code)})") from None
+        except BaseException:
+            process.kill()
+            self._call(process.reap)
+            raise
+        finally:
+            self._busy.discard(process)
+        self._idle.append(process)
+        if tag == RAISED:
+            error, text = pickle.loads(body)  # noqa: S301  # made by our own process
+            error.__cause__ = RemoteTraceback(text)
+            raise error
+        return msgspec.json.decode(body) if body else None
+
+    async def close(self) -> None:
+        """End all processes, and wait for that."""
+        idle, self._idle = self._idle, []
+        for process in idle:
+            self._call(process.reap)
+        for process in self._busy:
+            process.kill()
+        try:
+            while self._tasks:
+                await asyncio.wait(self._tasks)
+        finally:
+            self._threads.close()
+
+    async def _take(self) -> _Process:
+        while self._idle:
+            process = self._idle.pop()
+            if process.is_idle():
+                return process
+            self._call(process.reap)  # it died while it had nothing to do
+        starting = self._spawn(self._start())
+        try:
+            return await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            starting.add_done_callback(self._keep)
+            raise
+
+    def _keep(self, starting: asyncio.Task[_Process]) -> None:
+        if not starting.cancelled() and starting.exception() is None:
+            self._idle.append(starting.result())
+
+    async def _start(self) -> _Process:
+        try:
+            make = partial(_Process, self._targets, self._max_attempts)
+            process: _Process = await self._threads.call(make)
+        except Exception as error:
+            raise WorkerProcessError(f"worker process did not start: {error!r}; {_MAIN}") from error
+        try:
+            await process.receive()
+        except OSError:
+            code = await self._threads.call(process.reap)
+            raise WorkerProcessError(
+                f"worker process did not start ({_reason(code)}); {_MAIN}"
+            ) from None
+        return process
+
+    def _call(self, function: Any) -> asyncio.Task[Any]:
+        """Call it in a thread, whoever waits for that."""
+
+        async def call() -> Any:
+            return await self._threads.call(function)
+
+        return self._spawn(call())
+
+    def _spawn(self, coroutine: Any) -> asyncio.Task[Any]:
+        task = asyncio.get_running_loop().create_task(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+
+async def _stored(job: Job[Any, Any], checkpoint: bytes) -> bytes:
+    """Store a checkpoint; the error, pickled, if it could not be."""
+    try:
+        await job.put_checkpoint(checkpoint)
+    except Exception as error:  # noqa: BLE001  # it is the function's to handle
+        return pickle.dumps(error)
+    return b""
+
+
+def _reason(code: int | None) -> str:
+    if code is None:
+        return "it cannot be ended"
+    return f"signal {-code}" if code < 0 else f"exit code {code}"
