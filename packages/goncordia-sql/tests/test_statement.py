@@ -84,3 +84,16 @@ def test_it_knows_whether_it_gives_rows(text: str, rows: bool) -> None:
 
 def test_it_shows_its_text() -> None:
     assert repr(Sql("SELECT :a", ParamStyle.NUMBERED_DOLLAR)) == "Sql('SELECT $1')"
+
+
+@pytest.mark.parametrize(
+    ("text", "reads"),
+    [
+        (" SELECT 1 FOR UPDATE", True),
+        ("SELECTED", False),
+        ("WITH a AS (SELECT 1) DELETE FROM t", False),
+        ("INSERT INTO t SELECT 1", False),
+    ],
+)
+def test_it_knows_whether_it_only_reads(text: str, reads: bool) -> None:
+    assert Sql(text, ParamStyle.NUMBERED_DOLLAR).reads is reads

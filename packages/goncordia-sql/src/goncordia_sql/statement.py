@@ -18,6 +18,7 @@ __all__ = ["Batch", "Op", "ParamStyle", "Rows", "Sql", "Statement"]
 # A colon that belongs to a cast (`::text`) introduces no parameter, nor does one in quotes.
 _PARAMETER: Final = re.compile(r"""('[^']*'|"[^"]*")|(?<![:\w]):([a-z][a-z_0-9]*)""")
 _GIVES_ROWS: Final = re.compile(r"\s*(SELECT|WITH|VALUES|PRAGMA|SHOW)\b|.*\bRETURNING\b", re.DOTALL)
+_READS: Final = re.compile(r"\s*SELECT\b")
 
 
 class ParamStyle(Enum):
@@ -90,7 +91,7 @@ class Sql:
         style: how the library wants them.
     """
 
-    __slots__ = ("_arrange", "_positions", "names", "rows", "style", "text")
+    __slots__ = ("_arrange", "_positions", "names", "reads", "rows", "style", "text")
 
     def __init__(self, template: str, style: ParamStyle) -> None:
         marks = [match[2] for match in _PARAMETER.finditer(template) if match[2]]
@@ -99,6 +100,8 @@ class Sql:
         """The parameters, in the order in which they first appear."""
         self.rows = _GIVES_ROWS.match(template) is not None
         """Whether it gives rows."""
+        self.reads = _READS.match(template) is not None
+        """Whether it changes nothing."""
         number = {name: position for position, name in enumerate(self.names, 1)}
         self._positions = tuple(number[name] - 1 for name in marks)
         if style is ParamStyle.NAMED:
