@@ -121,6 +121,8 @@ class CronScheduler:
             self._started = False
             raise
         self._told = False
+        self._leads_until = self._ask_at = float("-inf")
+        self._upcoming = None
         self._task = asyncio.create_task(self._work())
         _logger.info("%d periodic jobs are scheduled", len(self._entries))
 

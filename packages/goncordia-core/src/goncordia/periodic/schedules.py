@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from cronsim import CronSim, CronSimError
 
-from goncordia._check import Duration, name, refuse, seconds
+from goncordia._check import Duration, instance, name, refuse, seconds
 from goncordia._handlers import is_async
 from goncordia.errors import ConfigurationError
 from goncordia.periodic.walls import Wall
@@ -183,7 +183,8 @@ def cron(expression: str, /, tz: str | ZoneInfo = "UTC") -> Schedule:
     Raises:
         ConfigurationError: the expression is wrong or can never be due, or there is no such zone.
     """
-    words = " ".join(name("cron", expression, longest=_LONGEST).split())
+    text = instance("cron", expression, str, "a str")
+    words = name("cron", " ".join(text.split()), longest=_LONGEST)
     if (count := len(words.split())) != len("mhdmw"):
         refuse("cron", expression, f"{_FIELDS}; it has {count}")
     try:
