@@ -96,7 +96,7 @@ class AsyncpgConnection:
 
     async def execute(self, step: Statement | Batch, /) -> Rows:
         """Run one step."""
-        if not self._begun:
+        if not self._begun and not step.sql.reads:
             self.sent = True
         text = step.sql.text
         if isinstance(step, Batch):

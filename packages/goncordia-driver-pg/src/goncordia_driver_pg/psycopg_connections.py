@@ -34,6 +34,15 @@ _ADAPTERS: Final = AdaptersMap(types=psycopg.postgres.types)
 psycopg.postgres.register_default_adapters(_ADAPTERS)
 
 
+# libpq gives no SQLSTATE while it connects. In other languages these go as any lost connection.
+_REFUSALS: Final = (
+    ("password authentication failed", "28P01"),
+    ("pg_hba.conf", "28000"),
+    ('FATAL:  role "', "28000"),
+    ('FATAL:  database "', "3D000"),
+)
+
+
 class PsycopgLibrary:
     """The errors of psycopg."""
 
@@ -52,7 +61,11 @@ class PsycopgLibrary:
             return Failure(f"{_line(error)}: open it first", misused=True)
         if isinstance(error, TimeoutError):
             return Failure(_line(error) or "the server did not answer in time", sent=sent)
-        return Failure(f"the connection is lost: {_line(error) or type(error).__name__}", sent=sent)
+        line = _line(error) or type(error).__name__
+        for said, code in _REFUSALS:
+            if said in line:
+                return Failure(line, code, "FATAL", sent)
+        return Failure(f"the connection is lost: {line}", sent=sent)
 
 
 def _line(error: Exception) -> str:
@@ -70,6 +83,8 @@ def _plain(cursor: psycopg.AsyncCursor[TupleRow] | psycopg.Cursor[TupleRow]) -> 
 
 class PsycopgConnection:
     """An asynchronous connection of psycopg, while operations run on it.
+
+    Results come in their binary form, which no setting of the connection changes.
 
     Args:
         connection: ours or the caller's.
@@ -89,14 +104,14 @@ class PsycopgConnection:
 
     async def execute(self, step: Statement | Batch, /) -> Rows:
         """Run one step."""
-        if not self._begun:
+        if not self._begun and not step.sql.reads:
             self.sent = True
         cursor = self._cursor
         query = step.sql.text.encode()
         if isinstance(step, Batch):
             await cursor.executemany(query, step.params)
             return Rows((), cursor.rowcount)
-        await cursor.execute(query, step.params or None, prepare=self._prepare)
+        await cursor.execute(query, step.params or None, prepare=self._prepare, binary=True)
         return Rows(await cursor.fetchall() if step.sql.rows else (), cursor.rowcount)
 
     async def begin(self) -> None:
@@ -136,14 +151,14 @@ class PsycopgSyncConnection:
 
     def execute(self, step: Statement | Batch, /) -> Rows:
         """See :meth:`PsycopgConnection.execute`."""
-        if not self._begun:
+        if not self._begun and not step.sql.reads:
             self.sent = True
         cursor = self._cursor
         query = step.sql.text.encode()
         if isinstance(step, Batch):
             cursor.executemany(query, step.params)
             return Rows((), cursor.rowcount)
-        cursor.execute(query, step.params or None, prepare=self._prepare)
+        cursor.execute(query, step.params or None, prepare=self._prepare, binary=True)
         return Rows(cursor.fetchall() if step.sql.rows else (), cursor.rowcount)
 
     def begin(self) -> None:

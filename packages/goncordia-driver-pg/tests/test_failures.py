@@ -1,0 +1,226 @@
+"""What goes wrong on the driver's own connections, for both libraries."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import asyncpg
+import pytest
+
+from goncordia.driver import Change, Finish, ListFilter, NewJob
+from goncordia.errors import (
+    ConfigurationError,
+    DriverBusyError,
+    DriverError,
+    DriverUnavailableError,
+    MigrationRequiredError,
+)
+
+NewJobs = Callable[..., NewJob]
+
+NOWHERE = "postgresql://postgres@127.0.0.1:1/postgres"
+
+
+def options(dsn: str, **settings: str) -> str:
+    """The DSN, with settings for each connection."""
+    said = "%20".join(f"-c%20{name}%3D{value}" for name, value in settings.items())
+    return f"{dsn}{'&' if '?' in dsn else '?'}options={said}"
+
+
+@contextlib.asynccontextmanager
+async def locked(db: asyncpg.Connection, schema: str) -> AsyncIterator[None]:
+    """Nobody may write jobs."""
+    async with db.transaction():
+        await db.execute(f'LOCK TABLE "{schema}".job IN EXCLUSIVE MODE')
+        yield
+
+
+async def waiting(db: asyncpg.Connection) -> list[int]:
+    """The backends that wait for a lock of this connection; waits until there is one."""
+    query = "SELECT pid FROM pg_stat_activity WHERE $1 = ANY(pg_blocking_pids(pid))"
+    async with asyncio.timeout(10):
+        found: list[asyncpg.Record] = []
+        while not found:
+            await asyncio.sleep(0.01)
+            found = await db.fetch(query, db.get_server_pid())
+    return [row["pid"] for row in found]
+
+
+# -------------------------------------------------------------------- at the opening
+
+
+async def test_a_server_that_is_not_there(make: Any) -> None:
+    driver = make(NOWHERE)
+    began = time.monotonic()
+    with pytest.raises(DriverUnavailableError) as caught:
+        await driver.open()
+    assert caught.value.outcome == "not_applied"
+    assert time.monotonic() - began < 10
+    await driver.aclose()
+
+
+async def test_a_database_that_is_not_there(make: Any, pg_dsn: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"dsn: .*nonsense.* does not exist"):
+        await make(pg_dsn.rpartition("/")[0] + "/nonsense").open()
+
+
+async def test_a_schema_that_is_not_there(make: Any, new_job: NewJobs) -> None:
+    async with make() as driver:
+        with pytest.raises(MigrationRequiredError, match="run migrate"):
+            await driver.ready()
+        with pytest.raises(MigrationRequiredError, match="run migrate"):
+            await driver.executor().insert_many([new_job()])
+
+
+# -------------------------------------------------------------------- while it runs
+
+
+async def test_connections_that_were_ended_are_made_anew(
+    driver: Any, db: asyncpg.Connection, new_job: NewJobs
+) -> None:
+    async with asyncio.TaskGroup() as group:
+        for _ in range(5):
+            group.create_task(driver.executor().insert_many([new_job()]))
+    await db.execute("""
+        SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+        WHERE application_name = 'goncordia' AND pid <> pg_backend_pid()
+        """)
+    job = new_job()
+    for _ in range(20):
+        try:
+            await driver.executor().insert_many([job])
+            break
+        except DriverUnavailableError:
+            pass
+    assert await driver.executor().count(ListFilter()) == 6
+
+
+@pytest.mark.parametrize("count", [1, 2])
+async def test_a_connection_that_is_ended_in_the_middle(
+    driver: Any, db: asyncpg.Connection, pg_dsn: str, pg_schema: str, new_job: NewJobs, count: int
+) -> None:
+    jobs = [new_job(unique_key=bytes([n]) * 32) for n in range(count)]
+    async with locked(db, pg_schema):
+        inserting = asyncio.create_task(driver.executor().insert_many(jobs))
+        (pid,) = await waiting(db)
+        await db.execute("SELECT pg_terminate_backend($1)", pid)
+        with pytest.raises(DriverUnavailableError) as caught:
+            await inserting
+    # It was a transaction of its own: who knows.
+    assert caught.value.outcome == "unknown"
+    assert caught.value.__cause__ is not None
+    results = await driver.executor().insert_many(jobs)
+    assert [each.status for each in results] == ["INSERTED"] * count
+
+
+async def test_before_its_commit_a_transaction_has_written_nothing(
+    driver: Any, db: asyncpg.Connection, pg_schema: str, new_job: NewJobs
+) -> None:
+    job = new_job()
+    await driver.executor().insert_many([job])
+    async with locked(db, pg_schema):
+        changing = asyncio.create_task(driver.executor().change_many([Change(job.id, "delete")]))
+        (pid,) = await waiting(db)
+        await db.execute("SELECT pg_terminate_backend($1)", pid)
+        with pytest.raises(DriverUnavailableError) as caught:
+            await changing
+    assert caught.value.outcome == "not_applied"
+
+
+@pytest.mark.parametrize("setting", ["lock_timeout", "statement_timeout"])
+async def test_a_timeout_of_the_server(
+    make: Any, migrated: str, pg_dsn: str, db: asyncpg.Connection, new_job: NewJobs, setting: str
+) -> None:
+    async with make(options(pg_dsn, **{setting: "100"})) as driver:
+        await driver.ready()
+        async with locked(db, migrated):
+            with pytest.raises(DriverBusyError) as caught:
+                await driver.executor().insert_many([new_job()])
+        assert caught.value.outcome == "not_applied"
+        await driver.executor().insert_many([new_job()])
+
+
+async def test_an_exhausted_pool(
+    make: Any, migrated: str, db: asyncpg.Connection, new_job: NewJobs
+) -> None:
+    async with make(pool_size=1, timeout=0.2) as driver:
+        await driver.ready()
+        async with locked(db, migrated):
+            inserting = asyncio.create_task(driver.executor().insert_many([new_job()]))
+            await waiting(db)
+            with pytest.raises(DriverBusyError, match="none of the pool's") as caught:
+                await driver.executor().count(ListFilter())
+            assert caught.value.outcome == "not_applied"
+        await inserting
+
+
+async def test_a_cancelled_call_leaves_the_pool_whole(
+    make: Any, migrated: str, db: asyncpg.Connection, new_job: NewJobs
+) -> None:
+    async with make(pool_size=1, timeout=5) as driver:
+        await driver.ready()
+        job = new_job()
+        await driver.executor().insert_many([job])
+        for call in (
+            lambda: driver.executor().insert_many([new_job()]),
+            lambda: driver.executor().change_many([Change(job.id, "delete")]),
+        ):
+            async with locked(db, migrated):
+                calling = asyncio.create_task(call())
+                await waiting(db)
+                calling.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await calling
+            assert await driver.executor().count(ListFilter()) == 1
+
+
+async def test_a_read_only_server(make: Any, migrated: str, pg_dsn: str, new_job: NewJobs) -> None:
+    async with make(options(pg_dsn, default_transaction_read_only="on")) as driver:
+        await driver.ready()
+        with pytest.raises(DriverUnavailableError, match="the server is read-only") as caught:
+            await driver.executor().insert_many([new_job()])
+        assert caught.value.outcome == "not_applied"
+
+
+@pytest.mark.parametrize("isolation", ["repeatable%20read", "serializable"])
+async def test_another_isolation_level_by_default(
+    make: Any, migrated: str, pg_dsn: str, new_job: NewJobs, claim_all: Any, isolation: str
+) -> None:
+    escaped = isolation.replace("%20", "%5C%20")
+    dsn = options(pg_dsn, default_transaction_isolation=escaped)
+    async with make(dsn) as driver:
+        await driver.ready()
+        executor = driver.executor()
+        jobs = [new_job(unique_key=bytes([n]) * 32) for n in range(20)]
+        answers = await asyncio.gather(*[executor.insert_many([job]) for job in jobs + jobs])
+        assert sum(answer[0].status == "INSERTED" for answer in answers) == 20
+        rows = await claim_all(driver)
+        finishes = [Finish(row.claim, "complete") for row in rows]
+        outcomes = await asyncio.gather(
+            *[executor.finish_many(finishes[n:] + finishes[:n]) for n in range(8)]
+        )
+        done = sum(each.status == "DONE" for answer in outcomes for each in answer)
+        assert done == 20
+
+
+async def test_too_few_rights_are_said(make: Any, pg_roles: Any, new_job: NewJobs) -> None:
+    async with make(pg_roles.migrator, schema=pg_roles.schema) as migrator:
+        await migrator.migrate()
+    async with make(pg_roles.enqueuer, schema=pg_roles.schema) as driver:
+        with pytest.raises(DriverUnavailableError, match="too few rights in schema") as caught:
+            await driver.executor().insert_many([new_job()])
+        assert caught.value.outcome == "not_applied"
+        assert "docs/postgresql.md" in str(caught.value)
+
+
+async def test_errors_are_translated_on_the_way_to_a_connection(make: Any) -> None:
+    """A server that goes away after the opening: the pool's own error."""
+    driver = make(NOWHERE, timeout=0.3)
+    with pytest.raises(DriverError) as caught:
+        await driver.executor().count(ListFilter())
+    assert caught.value.outcome == "not_applied"
+    await driver.aclose()
