@@ -9,17 +9,19 @@ import pickle
 import pickletools
 import sys
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
 from goncordia_conformance.lab import MakeDriver
 from goncordia_conformance.marks import not_proved
 
-__all__ = ["Worker", "message", "pickled", "start_workers"]
+__all__ = ["Worker", "fed_until", "message", "pickled", "start_workers"]
 
 PATIENCE = 60.0
 """Seconds after which a worker that says nothing is taken for stuck."""
+
+_TICK = 0.05
 
 
 def pickled(make_driver: MakeDriver) -> bytes:
@@ -80,11 +82,16 @@ class Worker:
         """The steps that begin with this word, without it."""
         return [step[1:] for step in self.said if step[0] == word]
 
+    def has_said(self, word: str, times: int) -> bool:
+        """Whether it has said the word so often; it must not have ended before."""
+        said = len(self.words(word)) >= times
+        assert said or not self._listening.done(), f"the worker ended early: {self.said[-3:]}"
+        return said
+
     async def until(self, word: str, times: int = 1) -> None:
         """Wait until it has said the word so often."""
         async with asyncio.timeout(PATIENCE):
-            while len(self.words(word)) < times:
-                assert not self._listening.done(), f"the worker ended early: {self.said[-3:]}"
+            while not self.has_said(word, times):
                 self._changed.clear()
                 await self._changed.wait()
 
@@ -113,6 +120,16 @@ class Worker:
             await self.kill()
         if self.process.stdin is not None:
             self.process.stdin.close()
+
+
+async def fed_until(
+    workers: Sequence[Worker], word: str, times: int, feed: Callable[[], Awaitable[object]]
+) -> None:
+    """Give them work until each has said the word so often; quick ones leave nothing to others."""
+    async with asyncio.timeout(PATIENCE):
+        while not all(worker.has_said(word, times) for worker in workers):
+            await feed()
+            await asyncio.sleep(_TICK)
 
 
 @asynccontextmanager

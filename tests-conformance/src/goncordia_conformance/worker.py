@@ -73,7 +73,9 @@ async def work(driver: AnyDriver, stop: Stop, *, lease: float, batch: int) -> No
     say("session", str(session.id))
 
     async def beat() -> None:
-        while not stop.asked:
+        stopping = False
+        while not stopping:
+            stopping = stop.asked  # one beat more, for what is said to be exact
             await asyncio.sleep(lease / 6)
             if not (await session.beat()).held:
                 say("lost", str(session.id))

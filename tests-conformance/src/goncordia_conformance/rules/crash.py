@@ -14,12 +14,12 @@ from goncordia.driver import Finish, JobState
 from goncordia_conformance.base import Conformance
 from goncordia_conformance.lab import Lab, Session, claim_of
 from goncordia_conformance.marks import rule
-from goncordia_conformance.processes import Worker, start_workers
+from goncordia_conformance.processes import Worker, fed_until, start_workers
 
 __all__ = ["CrashTests"]
 
-LEASE = 2.0
-JOBS = 400
+LEASE = 3.0
+BATCH = 100
 PATIENCE = 60.0
 TICK = 0.1
 
@@ -29,18 +29,24 @@ class CrashTests(Conformance, rule="whole"):
 
     @rule("whole", 2, 3, 4)
     async def test_killed_workers_lose_nothing(self, live_lab: Lab) -> None:
-        jobs = await live_lab.insert(*(live_lab.job() for _ in range(JOBS)))
+        jobs: list[UUID] = []
+
+        async def feed() -> None:
+            jobs.extend(await live_lab.insert(*(live_lab.job() for _ in range(BATCH))))
+
         options = {"lease": LEASE, "batch": 5}
         async with (
             start_workers(live_lab.make_driver, 3, "work", **options) as workers,
             _rescuer(live_lab),
         ):
             for worker in workers:
-                await worker.until("finished", 10)
+                await worker.until("session")
+            await fed_until(workers, "finished", 10, feed)
+            await feed()
             for worker in workers[:2]:
                 await worker.kill()
             async with start_workers(live_lab.make_driver, 1, "work", **options) as fresh:
-                await _until_done(live_lab)
+                await _until_done(live_lab, len(jobs))
                 for worker in (*workers[2:], *fresh):
                     await worker.stop()
             await _balances(live_lab, jobs, [*workers, *fresh])
@@ -92,9 +98,9 @@ async def _rescue(session: Session) -> None:
         await session.executor.finish_many(ends)
 
 
-async def _until_done(lab: Lab) -> None:
+async def _until_done(lab: Lab, jobs: int) -> None:
     for _ in range(round(PATIENCE / TICK)):
-        if await lab.count(JobState.COMPLETED) == JOBS:
+        if await lab.count(JobState.COMPLETED) == jobs:
             return
         await asyncio.sleep(TICK)
     raise AssertionError("jobs are left that nobody finishes")
@@ -123,4 +129,6 @@ async def _balances(lab: Lab, jobs: list[UUID], workers: list[Worker]) -> None:
         assert len(runs[key]) <= row.attempt
         kept = [session for session in runs[key] if session not in lost]
         assert len(kept) <= 1, "a job was run again though its first run was not lost"
-    assert sum(row.attempt for row in rows) <= JOBS + 10 * len(workers), "more repeats than claims"
+    assert sum(row.attempt for row in rows) <= len(jobs) + 10 * len(workers), (
+        "more repeats than claims"
+    )

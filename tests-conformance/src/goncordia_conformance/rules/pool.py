@@ -17,7 +17,7 @@ from goncordia_conformance.base import Conformance
 from goncordia_conformance.faults import Faults, FaultyDriver
 from goncordia_conformance.lab import Lab
 from goncordia_conformance.marks import needs, not_proved, rule
-from goncordia_conformance.processes import Worker, start_workers
+from goncordia_conformance.processes import Worker, fed_until, start_workers
 from goncordia_conformance.rules.transactions import RolledBackError, Transaction
 from goncordia_conformance.workload import Work, pool
 
@@ -274,9 +274,13 @@ class PoolTests(Conformance, rule="whole"):
         async with start_workers(live_lab.make_driver, 3, "pool", lease=3.0) as workers:
             for worker in workers:
                 await worker.until("ready")
-            jobs = await _enqueue(client, 600)
-            for worker in workers:
-                await worker.until("ran", 10)
+            jobs: list[UUID] = []
+
+            async def feed() -> None:
+                jobs.extend(await _enqueue(client, 100))
+
+            await fed_until(workers, "ran", 10, feed)
+            await feed()
             for worker in workers[:2]:
                 await worker.kill()
             await _until_completed(live_lab, len(jobs))
