@@ -59,7 +59,7 @@ def refusal(kit: Kit, **settings: Any) -> str:
         ("queues", [], "queues: [] is empty; name at least one queue"),
         ("queues", "default", "queues: 'default' is not a sequence of names, such as ['mail']"),
         ("queues", None, "queues: None is not a sequence of names"),
-        ("queues", {"a": 2}, "queues: a mapping (weights between queues) is not supported yet"),
+        ("queues", {"a": 0}, "queues['a']: 0 is not a whole number from 1 to 1000"),
         ("queues", ["a", ""], "queues[1]: '' is empty; give 1 to 128 characters"),
         ("queues", ["a" * 129], "short enough: 129 characters, at most 128 are allowed"),
         ("queues", ["a\n"], r"queues[0]: 'a\n' is not free of control characters"),

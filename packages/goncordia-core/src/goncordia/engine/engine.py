@@ -34,6 +34,7 @@ from goncordia.engine.shape import Shape
 from goncordia.engine.shed import Shedder
 from goncordia.engine.signal import Signal
 from goncordia.engine.threads import Threads
+from goncordia.engine.turns import Turns
 from goncordia.engine.workers import Worker
 from goncordia.job import JobHooks
 from goncordia.logs import fields_of
@@ -139,7 +140,7 @@ class Engine:
         self.dispatcher.loop_ends = self._loop_ends
         self._shape = Shape(
             claims,
-            queues=settings.queues,
+            turns=Turns(settings.queues, settings.weights),
             queue_limits=settings.queue_limits,
             kind_limits=settings.kind_limits,
             kinds=specs,
@@ -361,6 +362,7 @@ class Engine:
             self._spawn(self.session.lost(session))
         if session != self.session.id or not self.session.is_open:
             return  # ended meanwhile: rescuers see to these jobs
+        self._shape.claimed(result.jobs)
         for row in result.jobs:
             self._take_row(row, late)
         self.dispatcher.start_pending()

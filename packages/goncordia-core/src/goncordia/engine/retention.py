@@ -13,6 +13,7 @@ from goncordia.clock import Clock
 from goncordia.driver import BaseExecutor, PruneRequest
 from goncordia.engine.calls import Calls
 from goncordia.engine.leadership import Leadership
+from goncordia.engine.logs import Failures
 
 __all__ = ["DEFAULT_RETENTION", "Pruner", "Retention"]
 
@@ -108,6 +109,7 @@ class Pruner:
 
     async def run(self) -> None:
         """Look for ever."""
+        failures = Failures("pruning")
         while True:
             await self._clock.sleep(self._interval * self._rng.uniform(0.75, 1.25))
             try:
@@ -115,7 +117,9 @@ class Pruner:
                 if self._leads:
                     await self._prune()
             except Exception as error:  # noqa: BLE001  # the next look will do
-                _logger.debug("pruning failed: %s: %s", type(error).__name__, error)
+                failures.failed(error)
+            else:
+                failures.succeeded()
 
     async def resign(self) -> None:
         """Leave the rest to another pool, as a courtesy."""

@@ -35,6 +35,7 @@ __all__ = ["KindPolicy", "QueuePolicy", "Settings"]
 
 _STALL_LEASES: Final = 10
 _MAX_CONCURRENCY: Final = 100_000
+_MAX_WEIGHT: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,7 @@ class Settings:
     """The checked settings; see :class:`goncordia.WorkerPool` for what each means."""
 
     queues: tuple[str, ...]
+    weights: Mapping[str, int] | None
     concurrency: int
     max_pending: int | None
     poll_interval: float
@@ -90,7 +92,7 @@ class Settings:
     def checked(
         cls,
         *,
-        queues: Sequence[str],
+        queues: Sequence[str] | Mapping[str, int],
         concurrency: int,
         max_pending: int | None,
         poll_interval: Duration,
@@ -117,14 +119,10 @@ class Settings:
         Raises:
             ConfigurationError: it names the setting, its value and what would be right.
         """
-        if isinstance(queues, Mapping):
-            raise ConfigurationError(
-                "queues: a mapping (weights between queues) is not supported yet; "
-                "give a sequence of names, the most urgent first"
-            )
         if isinstance(queues, Set):
             refuse("queues", queues, "in order: a set has none; give a list, the most urgent first")
-        checked_queues = names("queues", queues)
+        weights = _weights(queues) if isinstance(queues, Mapping) else None
+        checked_queues = names("queues", list(queues) if weights is not None else queues)
         if not checked_queues:
             raise ConfigurationError("queues: [] is empty; name at least one queue")
         held = seconds("lease", lease)
@@ -139,6 +137,7 @@ class Settings:
         known("kind with a worker", kind_limits, tuple(kinds), field="kind_policies")
         return cls(
             queues=checked_queues,
+            weights=weights,
             concurrency=whole("concurrency", concurrency, 1, _MAX_CONCURRENCY),
             max_pending=None if max_pending is None else whole("max_pending", max_pending, 0),
             poll_interval=seconds("poll_interval", poll_interval),
@@ -170,6 +169,13 @@ class Settings:
 def _default_worker_id() -> str:
     """Host, process and a few random digits: unique enough to find the worker by."""
     return f"{socket.gethostname()[:80]}-{os.getpid()}-{new_session_id().hex[:6]}"
+
+
+def _weights(queues: Mapping[str, int]) -> dict[str, int]:
+    return {
+        name("queues: key", queue): whole(f"queues[{queue!r}]", weight, 1, _MAX_WEIGHT)
+        for queue, weight in queues.items()
+    }
 
 
 def _limits(

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from goncordia.driver import QueueFetch
+from goncordia.driver import JobRow, QueueFetch
 from goncordia.engine.claims import Claims
+from goncordia.engine.turns import Turns
 
 __all__ = ["Shape"]
 
@@ -18,7 +19,7 @@ class Shape:
 
     Args:
         claims: what takes up room now.
-        queues: in strict precedence.
+        turns: the order of the queues.
         queue_limits: at most so many running jobs of these queues.
         kind_limits: at most so many running jobs of these kinds.
         kinds: the kinds that the registry knows.
@@ -29,14 +30,14 @@ class Shape:
         self,
         claims: Claims,
         *,
-        queues: Iterable[str],
+        turns: Turns,
         queue_limits: Mapping[str, int],
         kind_limits: Mapping[str, int],
         kinds: Iterable[str],
         fetch_kinds: bool,
     ) -> None:
         self._claims = claims
-        self._queues = tuple(queues)
+        self._turns = turns
         self._queue_limits = queue_limits
         self._kind_limits = kind_limits
         self._fetch_kinds = fetch_kinds
@@ -54,7 +55,7 @@ class Shape:
         if kinds is not None and not kinds:
             return ()
         asked: list[QueueFetch] = []
-        for name in self._queues:
+        for name in self._turns.order():
             limit = min(room, self._queue_room(name))
             if limit > 0:
                 asked.append(QueueFetch(name, limit, kinds))
@@ -65,9 +66,15 @@ class Shape:
         for queue in queues:
             if queue.name in self._asked_queues:
                 self._asked_queues[queue.name] += sign * queue.limit
+        if queues:
+            self._turns.asked(queues[0].name, sign * queues[0].limit)
         if queues and queues[0].kinds is not None:
             for kind in self._asked_kinds:
                 self._asked_kinds[kind] += sign * queues[0].kinds.get(kind, 0)
+
+    def claimed(self, rows: Iterable[JobRow]) -> None:
+        """These jobs were claimed."""
+        self._turns.served(row.queue for row in rows)
 
     def surplus(self, kind: str) -> int:
         """Whether a job of this kind that was just claimed is one too many.

@@ -39,7 +39,9 @@ class WorkerPool:
     Args:
         driver: where the jobs are.
         registry: the workers. Jobs of other kinds are left for other pools.
-        queues: in strict precedence: a queue is looked at when those before it are empty.
+        queues: a sequence is in strict precedence: a queue is looked at when those before it are
+            empty. A mapping of names to weights (1 to 1000) shares: ``{"a": 3, "b": 1}`` claims
+            three jobs of the one for one of the other while both have some.
         concurrency: how many jobs run at once, at most.
         max_pending: how many claimed jobs may wait for a slot; None: as many as the pool finished
             in the last tenth of a second, so none with slow handlers.
@@ -75,7 +77,7 @@ class WorkerPool:
         driver: AnyDriver,
         registry: Registry[Any],
         *,
-        queues: Sequence[str] = ("default",),
+        queues: Sequence[str] | Mapping[str, int] = ("default",),
         concurrency: int = 10,
         max_pending: int | None = None,
         poll_interval: Duration = 1.0,
