@@ -242,9 +242,16 @@ def mentioned(page: str, names: list[str]) -> list[str]:
     return [name for name in names if name not in words]
 
 
+def fixtures() -> list[str]:
+    """The fixtures that every pytest run has."""
+    from goncordia.gontest import plugin
+
+    return [name for name in plugin.__all__ if name.startswith("goncordia_")]
+
+
 def test_no_error_no_option_no_setting_is_left_out() -> None:
     import goncordia
-    from goncordia import driver, errors
+    from goncordia import driver, errors, gontest, logs
     from goncordia.options import InsertOptions
     from goncordia.pool import WorkerPool
 
@@ -255,3 +262,5 @@ def test_no_error_no_option_no_setting_is_left_out() -> None:
     assert mentioned("contract.md", public(driver.BaseExecutor)) == []
     assert mentioned("contract.md", public(driver.BaseDriver)) == []
     assert mentioned("index.md", sorted(goncordia.__all__)) == []
+    assert mentioned("testing.md", [*gontest.__all__, *fixtures()]) == []
+    assert mentioned("logging.md", logs.__all__) == []
