@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from goncordia_bench import cli
-from goncordia_bench.cases import CASES
+from goncordia_bench.cases import CASES, cases_named
 from goncordia_bench.cli import main
 from goncordia_bench.harness import sample
 from goncordia_bench.harness.model import Case, Sample
@@ -34,9 +34,12 @@ def test_measures_are_of_subjects_that_are_there(case: Case) -> None:
         assert case.about.strip()
 
 
-# The latency case waits for seconds; it runs in the bench only.
+# The latency cases wait for seconds; they run in the bench only.
 QUICK = [
-    (case, subject.name) for case in CASES if case.name != "latency" for subject in case.subjects
+    (case, subject.name)
+    for case in CASES
+    if case.name != "latency" and not case.needs_postgres
+    for subject in case.subjects
 ]
 
 
@@ -80,7 +83,7 @@ def test_the_command_runs_what_it_is_told_and_writes_it_down(
 def test_what_fails_is_left_out_and_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def faked(case: Case, subject: str, *, number: int, quick: bool, scratch: Path) -> Sample:
+    def faked(case: Case, subject: str, *, number: int, **words: object) -> Sample:
         if subject == "sync":
             raise SampleError("sync broke")
         return Sample(case.name, subject, number, 0.0, 1.0, {"jobs/s": 5.0})
@@ -109,6 +112,16 @@ def test_wrong_words_are_refused(words: list[str], capsys: pytest.CaptureFixture
         main(words)
     assert refusal.value.code == 2
     assert words[0] in capsys.readouterr().err
+
+
+def test_a_case_is_chosen_by_its_name_or_with_all_that_begin_so() -> None:
+    assert [case.name for case in cases_named("drain")] == ["drain"]
+    assert [case.name for case in cases_named("postgres-drain")] == ["postgres-drain"]
+    chosen = [case.name for case in cases_named("postgres")]
+    assert chosen == [case.name for case in CASES if case.needs_postgres]
+    for name in ("postgre", "post", ""):
+        with pytest.raises(ValueError, match=f"^{name}$"):
+            cases_named(name)
 
 
 def test_the_args_are_the_same_for_all() -> None:

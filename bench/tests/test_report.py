@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -10,8 +12,10 @@ from goncordia_bench.cases import CASES, case_named
 from goncordia_bench.harness.machine import Machine, describe
 from goncordia_bench.harness.model import Key, Measure, Sample
 from goncordia_bench.harness.stats import Result, Spread
+from goncordia_bench.report.curves import Curves
 from goncordia_bench.report.numbers import figure, ratio, spread
-from goncordia_bench.report.panels import PANELS
+from goncordia_bench.report.panels import PANELS, POSTGRES_PANELS
+from goncordia_bench.report.plot import Drawing
 from goncordia_bench.report.run import Run, fill_in, restored
 from goncordia_bench.report.table import markdown, summary, target
 
@@ -121,7 +125,8 @@ def test_figures_go_between_the_marks_of_a_page(tmp_path: Path) -> None:
     page.write_text(f"# Title\n\n{begin}\nold \\1\n{end}\n\nafter\n")
     a_run().write_docs(tmp_path)
     text = page.read_text()
-    assert text.startswith(f"# Title\n\n{begin}\n\nTaken 2026")
+    assert text.startswith(f"# Title\n\n{begin}\n\n![")
+    assert "](benchmarks.svg)\n\nTaken 2026" in text
     assert text.endswith(f"\n\n{end}\n\nafter\n")
     assert "old" not in text
     a_run().write_docs(tmp_path)
@@ -137,11 +142,49 @@ def test_everything_is_written(tmp_path: Path) -> None:
     assert names == ["latest.json", "latest.md", "latest.svg"]
 
 
-def test_the_panels_draw_figures_that_exist() -> None:
-    for panel in PANELS:
+@pytest.mark.parametrize("panels", [PANELS, POSTGRES_PANELS], ids=["SQLite", "PostgreSQL"])
+def test_the_panels_draw_figures_that_exist(panels: Sequence[Drawing]) -> None:
+    for panel in panels:
         subjects = {subject.name for subject in case_named(panel.case).subjects}
-        assert {bar.key.subject for bar in panel.bars} <= subjects
-        assert {bar.role for bar in panel.bars} <= {"ours", "peer", "floor"}
+        if isinstance(panel, Curves):
+            drawn = {key.subject for line in panel.lines for key in line.points.values()}
+            roles = {line.role for line in panel.lines}
+        else:
+            drawn = {bar.key.subject for bar in panel.bars}
+            roles = {bar.role for bar in panel.bars}
+        assert drawn <= subjects
+        assert roles <= {"ours", "peer", "floor"}
+
+
+def test_each_database_has_a_page_and_a_plot_of_its_own(tmp_path: Path) -> None:
+    case = case_named("postgres-drain")
+    mine = a_run()
+    both = replace(
+        mine,
+        machine=replace(MACHINE, postgres="15.1, fsync=off"),
+        cases=(*mine.cases, case),
+        samples=(
+            *mine.samples,
+            Sample(case.name, "goncordia", 0, 1.0, 2.0, {"WAL bytes/job": 7.0}),
+        ),
+    )
+    both.write(tmp_path)
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == ["latest-postgresql.svg", "latest.json", "latest.md", "latest.svg"]
+    assert "SQLite 3.40.1, PostgreSQL 15.1, fsync=off" in both.conditions()
+    begin, end = "<!-- figures: written by the bench -->", "<!-- figures end -->"
+    pages = [tmp_path / f"{name}.md" for name in ("benchmarks", "benchmarks-postgresql")]
+    for page in pages:
+        page.write_text(f"{begin}\n{end}\n")
+    both.write_docs(tmp_path)
+    sqlite, postgresql = (page.read_text() for page in pages)
+    assert "SQLite: enqueueing many" in sqlite
+    assert "PostgreSQL" not in sqlite
+    assert "PostgreSQL: working jobs off" in postgresql
+    assert "SQLite" not in postgresql
+    plot = (tmp_path / "benchmarks-postgresql.svg").read_text()
+    assert plot == (tmp_path / "latest-postgresql.svg").read_text()
+    assert "PostgreSQL 15.1, fsync=off" in plot
 
 
 def test_this_machine_is_described(tmp_path: Path) -> None:

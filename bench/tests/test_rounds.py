@@ -27,6 +27,15 @@ def test_the_subjects_of_a_case_follow_each_other() -> None:
     assert names == ["x"] * 3 + ["y"] * 2 + ["x"] * 3 + ["y"] * 2
 
 
+def test_a_slow_subject_runs_in_the_first_round_only() -> None:
+    slow = Subject("slow", nothing, once=True)
+    case = Case("x", "x", "", (Subject("a", nothing), slow, Subject("b", nothing)), ())
+    steps = [(n, who) for n, _, who in plan([case], 2)]
+    assert steps == [(0, "a"), (0, "slow"), (0, "b"), (1, "b"), (1, "a")]
+    only = Case("y", "y", "", (slow,), ())
+    assert [n for n, _, _ in plan([only], 3)] == [0]
+
+
 def test_a_long_case_runs_in_the_first_round_only() -> None:
     steps = [
         (n, case.name)

@@ -45,6 +45,12 @@ def test_rounds_in_which_one_side_is_missing_are_left_out() -> None:
     assert (result.value.median, result.rounds) == (2, 1)
 
 
+def test_rounds_in_which_the_other_did_nothing_are_left_out() -> None:
+    samples = [sample("a", 0, 6), sample("a", 1, 100), sample("b", 0, 3), sample("b", 1, 0)]
+    (result,) = evaluate(case_of(Measure("m", A, B)), samples)
+    assert (result.value.median, result.rounds) == (2, 1)
+
+
 def test_measures_without_any_figure_give_no_result() -> None:
     assert evaluate(case_of(Measure("m", A, B)), [sample("a", 0, 6)]) == []
 

@@ -19,9 +19,10 @@ from rich.table import Table
 from goncordia_bench.cases import CASES, cases_named
 from goncordia_bench.harness.machine import describe, load
 from goncordia_bench.harness.model import Case, Sample
-from goncordia_bench.harness.postgres import Postgres, ServerError, dropped, own_server, version
+from goncordia_bench.harness.postgres import Postgres, dropped, version
 from goncordia_bench.harness.rounds import plan
 from goncordia_bench.harness.sample import SampleError, take
+from goncordia_bench.harness.server import ServerError, own_server
 from goncordia_bench.report.numbers import figure, spread
 from goncordia_bench.report.run import Run, restored
 from goncordia_bench.report.table import summary, target

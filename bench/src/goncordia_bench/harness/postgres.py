@@ -1,29 +1,18 @@
-"""The PostgreSQL server that is measured: the user's, or one of the bench's own."""
+"""Databases on the PostgreSQL server that is measured."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit, urlunsplit
 from uuid import uuid4
 
 import asyncpg
 
-from goncordia_conformance.servers.guard import guarded
-from goncordia_conformance.servers.postgres import BENCH, PostgresServer, find_postgres
-from goncordia_conformance.servers.process import NotHereError
+__all__ = ["Postgres", "asked", "dropped", "fresh", "version"]
 
-__all__ = ["Postgres", "ServerError", "asked", "dropped", "fresh", "own_server", "version"]
-
-# Loaded but off, where it costs nothing; the case that counts statements turns it on for its
-# database. Everything else is as the server comes, fsync too.
-_STATEMENTS: Final = {
-    "shared_preload_libraries": "pg_stat_statements",
-    "pg_stat_statements.track": "none",
-}
 # What the user's own server was told that matters for speed; nothing, if it is one of ours.
 _CHANGED: Final = """
     SELECT name, current_setting(name) FROM pg_settings
@@ -32,10 +21,6 @@ _CHANGED: Final = """
         AND NOT (name = 'shared_buffers' AND current_setting(name) = '128MB')
     ORDER BY name
     """
-
-
-class ServerError(Exception):
-    """There is no server to be had; the text says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,32 +94,3 @@ async def asked(dsn: str, query: str, *args: Any) -> Any:
         return await connection.fetchval(query, *args)
     finally:
         await connection.close()
-
-
-# ---------------------------------------------------------------- a server
-
-
-@contextmanager
-def own_server(folder: Path) -> Iterator[str]:
-    """Start a server of our own, as it comes from its package; it does not outlive us.
-
-    Args:
-        folder: where its data goes: on the disk that is to be measured.
-
-    Yields:
-        Its URL.
-
-    Raises:
-        ServerError: there are no binaries, or it did not start.
-    """
-    home = folder.resolve() / f"postgres-{uuid4().hex[:8]}"
-    try:
-        server = replace(
-            PostgresServer.create(find_postgres(), {**BENCH, **_STATEMENTS}), home=home
-        )
-        with guarded(server.run) as dsn:
-            yield dsn
-    except NotHereError as error:
-        raise ServerError(f"{error}: install one, or name a server by --dsn") from error
-    except RuntimeError as error:
-        raise ServerError(f"no PostgreSQL in {home}: {error}") from error

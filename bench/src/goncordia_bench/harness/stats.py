@@ -70,6 +70,8 @@ def evaluate(case: Case, samples: Sequence[Sample]) -> list[Result]:
     for measure in case.measures:
         keys = [measure.of] if measure.against is None else [measure.of, measure.against]
         complete = [n for n in rounds if all((n, key) in figures for key in keys)]
+        if measure.against is not None:  # there is no ratio to nothing
+            complete = [n for n in complete if figures[n, measure.against]]
         if not complete:
             continue
         of = [figures[n, measure.of] for n in complete]

@@ -34,19 +34,33 @@ class Page:
     Attributes:
         name: of the page and the plot in the docs.
         suffix: of the plot beside the results.
+        alt: what the plot shows, in words.
         panels: what is drawn.
         postgres: whether it is the page of the cases that need PostgreSQL.
     """
 
     name: str
     suffix: str
+    alt: str
     panels: tuple[Drawing, ...]
     postgres: bool
 
 
 _PAGES: Final = (
-    Page("benchmarks", "", PANELS, postgres=False),
-    Page("benchmarks-postgresql", "-postgresql", POSTGRES_PANELS, postgres=True),
+    Page(
+        "benchmarks",
+        "",
+        "Jobs per second of Goncordia, huey and the bare library",
+        PANELS,
+        postgres=False,
+    ),
+    Page(
+        "benchmarks-postgresql",
+        "-postgresql",
+        "Jobs per second of Goncordia, its peers and bare asyncpg on PostgreSQL",
+        POSTGRES_PANELS,
+        postgres=True,
+    ),
 )
 
 
@@ -157,11 +171,12 @@ class Run:
             path.write_text(self.of_page(page).as_svg(page), encoding="utf-8")
 
     def write_docs(self, docs: Path) -> None:
-        """The figures on the pages of what ran, between their two marks, and the plots."""
+        """The plots and the figures of what ran, on their pages between the two marks."""
         for page in self._pages():
             run = self.of_page(page)
             path = docs / f"{page.name}.md"
-            text = fill_in(path.read_text(encoding="utf-8"), run.as_markdown())
+            figures = f"![{page.alt}]({page.name}.svg)\n\n{run.as_markdown()}"
+            text = fill_in(path.read_text(encoding="utf-8"), figures)
             path.write_text(text, encoding="utf-8")
             (docs / f"{page.name}.svg").write_text(run.as_svg(page), encoding="utf-8")
 
