@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+import os
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 from uuid import UUID
 
 import asyncpg
 import psycopg
 import pytest
 import pytest_asyncio
+from psycopg_pool import AsyncConnectionPool
 
 from goncordia.driver import AnyDriver
 from goncordia_conformance import (
     Borrowed,
     Busy,
     CommitsOf,
+    Conformance,
     CostOf,
     DriverConformance,
     MakeDriver,
@@ -27,45 +30,73 @@ from goncordia_conformance import (
     Transaction,
     Unreachable,
 )
+from goncordia_conformance.rules.capabilities import CapabilityTests, ExchangeTests
+from goncordia_conformance.rules.claim import ClaimTests
+from goncordia_conformance.rules.concurrency import ConcurrencyTests
+from goncordia_conformance.rules.errors import ErrorTests
+from goncordia_conformance.rules.fencing import FencingTests
+from goncordia_conformance.rules.flat import FlatFetchTests
+from goncordia_conformance.rules.groups import GroupTests
+from goncordia_conformance.rules.migrations import MigrationTests
+from goncordia_conformance.rules.order import OrderTests
+from goncordia_conformance.rules.ownership import OwnershipTests
+from goncordia_conformance.rules.payload import PayloadTests
+from goncordia_conformance.rules.pool import PoolTests
+from goncordia_conformance.rules.sessions import HeartbeaterTests
+from goncordia_conformance.rules.sync import SyncTests
+from goncordia_conformance.rules.time import SkewTests
+from goncordia_conformance.rules.transactions import SyncTransactionTests, TransactionTests
+from goncordia_conformance.rules.uniqueness import UniquenessTests
+from goncordia_conformance.rules.wakeups import WakeupTests
 from goncordia_conformance.servers.process import free_port
+from goncordia_conformance.servers.schemas import own_schema
 from goncordia_driver_pg import AsyncpgDriver
+from goncordia_driver_pg.psycopg_driver import PsycopgDriver
+
+FULL = os.environ.get("GONCORDIA_FULL") == "1"
 
 IMPATIENT = "?options=-c%20lock_timeout%3D100"
 """After a DSN: a connection that waits a tenth of a second for a lock."""
 
 
-class PostgresConformance(DriverConformance):
-    """What is the same for every library and server."""
+class Postgres(Conformance):
+    """What is the same for every library."""
 
     @pytest.fixture
-    def dsn(self, pg_dsn: str) -> str:
-        """Where the driver connects to."""
+    def server(self, pg_dsn: str) -> str:
+        """The server itself."""
         return pg_dsn
 
     @pytest.fixture
-    def schema(self, pg_schema: str) -> str:
-        return pg_schema
+    def dsn(self, server: str) -> str:
+        """Where the driver connects to."""
+        return server
 
     @pytest.fixture
-    def direct(self, dsn: str) -> Generator[psycopg.Connection]:
+    def schema(self, server: str) -> Iterator[str]:
+        with own_schema(server) as name:
+            yield name
+
+    @pytest.fixture
+    def direct(self, server: str) -> Iterator[psycopg.Connection]:
         """A connection to look inside with."""
-        with psycopg.connect(dsn, autocommit=True) as connection:
+        with psycopg.connect(server, autocommit=True) as connection:
             yield connection
 
     # ---------------------------------------------------------------- looking inside
 
     @pytest.fixture
-    def cost_of(self, direct: psycopg.Connection, schema: str) -> CostOf:
-        """The pages that were looked at by the statements that name the schema."""
-        direct.execute("CREATE EXTENSION IF NOT EXISTS pg_stat_statements SCHEMA public")
-        # Its own lines only: others are at work on the server.
+    def cost_of(self, direct: psycopg.Connection) -> CostOf:
+        """The pages that statements in the database looked at: nobody else works there."""
+        direct.execute("CREATE EXTENSION IF NOT EXISTS pg_stat_statements")
         pages = """
-            SELECT coalesce(sum(shared_blks_hit + shared_blks_read), 0)::bigint
-            FROM public.pg_stat_statements WHERE strpos(query, %s) > 0
+            SELECT sum(shared_blks_hit + shared_blks_read)::bigint FROM pg_stat_statements
+            WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
+            AND strpos(query, 'pg_stat_statements') = 0
             """
 
         def looked_at() -> int:
-            ((count,),) = direct.execute(pages, (f'"{schema}"',)).fetchall()
+            ((count,),) = direct.execute(pages).fetchall()
             assert isinstance(count, int)
             return count
 
@@ -113,15 +144,18 @@ class PostgresConformance(DriverConformance):
         return set_schema
 
     @contextmanager
-    def locked(self, direct: psycopg.Connection, schema: str) -> Generator[None]:
+    def locked(self, direct: psycopg.Connection, schema: str) -> Iterator[None]:
         """Nobody may write jobs."""
         with direct.transaction():
             direct.execute(f'LOCK TABLE "{schema}".job IN EXCLUSIVE MODE'.encode())
             yield
 
 
-class AsyncpgConformance(PostgresConformance):
-    """What is the same for asyncpg on every server."""
+class Asyncpg(Postgres):
+    """What is asyncpg's."""
+
+    options: ClassVar[Mapping[str, Any]] = {}
+    """How a user connects."""
 
     @pytest.fixture
     def make_driver(self, dsn: str, schema: str) -> MakeDriver:
@@ -131,7 +165,7 @@ class AsyncpgConformance(PostgresConformance):
     def transaction(self, dsn: str) -> Transaction:
         @asynccontextmanager
         async def transaction(_: AnyDriver) -> AsyncGenerator[asyncpg.Connection[Any], None]:
-            connection = await asyncpg.connect(dsn)
+            connection = await asyncpg.connect(dsn, **self.options)
             try:
                 async with connection.transaction():
                     yield connection
@@ -142,7 +176,7 @@ class AsyncpgConformance(PostgresConformance):
 
     @pytest_asyncio.fixture
     async def _idle(self, dsn: str) -> AsyncGenerator[asyncpg.Connection[Any], None]:
-        connection = await asyncpg.connect(dsn)
+        connection = await asyncpg.connect(dsn, **self.options)
         yield connection
         await connection.close()
 
@@ -152,22 +186,22 @@ class AsyncpgConformance(PostgresConformance):
 
     @pytest_asyncio.fixture
     async def _lent(self, dsn: str) -> AsyncGenerator[asyncpg.Pool[Any], None]:
-        async with asyncpg.create_pool(dsn, min_size=1, max_size=4) as pool:
+        async with asyncpg.create_pool(dsn, min_size=1, max_size=4, **self.options) as pool:
             yield pool
 
     @pytest.fixture
     def borrowed(self, _lent: asyncpg.Pool[Any], schema: str) -> Borrowed:
         async def works() -> bool:
-            return await _lent.fetchval("SELECT 1") == 1
+            return bool(await _lent.fetchval("SELECT true"))
 
         return AsyncpgDriver(_lent, schema=schema), works
 
     @pytest.fixture
-    def busy(self, dsn: str, direct: psycopg.Connection, schema: str) -> Busy:
+    def busy(self, server: str, direct: psycopg.Connection, schema: str) -> Busy:
         @asynccontextmanager
         async def busy() -> AsyncGenerator[AsyncpgDriver, None]:
             with self.locked(direct, schema):
-                yield AsyncpgDriver(dsn + IMPATIENT, schema=schema)
+                yield AsyncpgDriver(server + IMPATIENT, schema=schema)
 
         return busy
 
@@ -177,5 +211,182 @@ class AsyncpgConformance(PostgresConformance):
         return partial(AsyncpgDriver, dsn)
 
 
-class TestAsyncpg(AsyncpgConformance):
+class Psycopg(Postgres):
+    """What is psycopg's."""
+
+    @pytest.fixture
+    def make_driver(self, dsn: str, schema: str) -> MakeDriver:
+        return partial(PsycopgDriver, dsn, schema=schema)
+
+    @pytest.fixture
+    def transaction(self, dsn: str) -> Transaction:
+        @asynccontextmanager
+        async def transaction(_: AnyDriver) -> AsyncGenerator[psycopg.AsyncConnection, None]:
+            async with (
+                await psycopg.AsyncConnection.connect(dsn) as connection,
+                connection.transaction(),
+            ):
+                yield connection
+
+        return transaction
+
+    @pytest_asyncio.fixture
+    async def _idle(self, dsn: str) -> AsyncGenerator[psycopg.AsyncConnection, None]:
+        async with await psycopg.AsyncConnection.connect(dsn, autocommit=True) as connection:
+            yield connection
+
+    @pytest.fixture
+    def idle_connection(self, _idle: psycopg.AsyncConnection) -> psycopg.AsyncConnection:
+        return _idle
+
+    @pytest.fixture
+    def sync_transaction(self, dsn: str) -> SyncTransaction:
+        @contextmanager
+        def transaction(_: AnyDriver) -> Iterator[psycopg.Connection]:
+            with psycopg.connect(dsn) as connection, connection.transaction():
+                yield connection
+
+        return transaction
+
+    @pytest.fixture
+    def idle_sync_connection(self, dsn: str) -> Iterator[psycopg.Connection]:
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            yield connection
+
+    @pytest_asyncio.fixture
+    async def _lent(self, dsn: str) -> AsyncGenerator[AsyncConnectionPool, None]:
+        async with AsyncConnectionPool(dsn, min_size=1, max_size=4, open=False) as pool:
+            yield pool
+
+    @pytest.fixture
+    def borrowed(self, _lent: AsyncConnectionPool, schema: str) -> Borrowed:
+        async def works() -> bool:
+            async with _lent.connection() as connection:
+                cursor = await connection.execute("SELECT 1")
+                return await cursor.fetchone() == (1,)
+
+        return PsycopgDriver(_lent, schema=schema), works
+
+    @pytest.fixture
+    def busy(self, server: str, direct: psycopg.Connection, schema: str) -> Busy:
+        @asynccontextmanager
+        async def busy() -> AsyncGenerator[PsycopgDriver, None]:
+            with self.locked(direct, schema):
+                yield PsycopgDriver(server + IMPATIENT, schema=schema)
+
+        return busy
+
+    @pytest.fixture
+    def unreachable(self) -> Unreachable:
+        return partial(PsycopgDriver, f"postgresql://postgres@127.0.0.1:{free_port()}/postgres")
+
+
+class Postgres18(Postgres):
+    """On another version."""
+
+    @pytest.fixture
+    def server(self, pg18_dsn: str) -> str:
+        return pg18_dsn
+
+
+class Bouncer(Asyncpg):
+    """Through PgBouncer in transaction mode, but for who listens and beats."""
+
+    options: ClassVar[Mapping[str, Any]] = {"statement_cache_size": 0}
+
+    @pytest.fixture
+    def dsn(self, pgbouncer_dsn: str) -> str:
+        return pgbouncer_dsn
+
+    @pytest.fixture
+    def make_driver(self, dsn: str, server: str, schema: str) -> MakeDriver:
+        return partial(AsyncpgDriver, dsn, schema=schema, side=server, prepare=False)
+
+
+class TestAsyncpg(Asyncpg, DriverConformance):
     """All of it, on whichever PostgreSQL there is."""
+
+
+# The rest of it all takes minutes, so for every change there is what may be different there.
+
+
+class TestPsycopg(
+    Psycopg,
+    ClaimTests,
+    FencingTests,
+    HeartbeaterTests,
+    SkewTests,
+    PayloadTests,
+    ErrorTests,
+    OwnershipTests,
+    MigrationTests,
+    CapabilityTests,
+    ExchangeTests,
+    TransactionTests,
+    SyncTransactionTests,
+    WakeupTests,
+    SyncTests,
+    PoolTests,
+):
+    """What another library may change."""
+
+    __test__ = not FULL
+
+
+class TestAsyncpg18(
+    Postgres18,
+    Asyncpg,
+    OrderTests,
+    FlatFetchTests,
+    GroupTests,
+    UniquenessTests,
+    MigrationTests,
+    WakeupTests,
+    ConcurrencyTests,
+):
+    """What another version may change."""
+
+    __test__ = not FULL
+
+
+class TestPgBouncer(
+    Bouncer,
+    ClaimTests,
+    HeartbeaterTests,
+    ErrorTests,
+    OwnershipTests,
+    MigrationTests,
+    ExchangeTests,
+    TransactionTests,
+    WakeupTests,
+    SyncTests,
+    ConcurrencyTests,
+    PoolTests,
+):
+    """What somebody between us and the server may change."""
+
+    __test__ = not FULL
+
+
+class TestPsycopgWhole(Psycopg, DriverConformance):
+    """All of it."""
+
+    __test__ = FULL
+
+
+class TestAsyncpg18Whole(Postgres18, Asyncpg, DriverConformance):
+    """All of it."""
+
+    __test__ = FULL
+
+
+class TestPsycopg18Whole(Postgres18, Psycopg, DriverConformance):
+    """All of it."""
+
+    __test__ = FULL
+
+
+class TestPgBouncerWhole(Bouncer, DriverConformance):
+    """All of it."""
+
+    __test__ = FULL

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from goncordia_conformance.backends import find_backend
+from goncordia_conformance.backends import Backend, find_backend
 from goncordia_conformance.servers.pgbouncer import pgbouncer_backend
 from goncordia_conformance.servers.postgres import PG, PG18
 
@@ -19,21 +19,28 @@ __all__ = ["pg18_dsn", "pg18_schema", "pg_dsn", "pg_roles", "pg_schema", "pgboun
 
 @pytest.fixture(scope="session")
 def pg_dsn(request: pytest.FixtureRequest) -> Iterator[str]:
-    """PostgreSQL, whichever version there is: the DSN of a superuser."""
-    with find_backend(PG, request.config) as dsn:
-        yield dsn
+    """A database of this process, on whichever PostgreSQL there is: the DSN of a superuser."""
+    yield from _database(PG, request.config)
 
 
 @pytest.fixture(scope="session")
 def pg18_dsn(request: pytest.FixtureRequest) -> Iterator[str]:
-    """PostgreSQL 18: the DSN of a superuser."""
-    with find_backend(PG18, request.config) as dsn:
-        yield dsn
+    """As ``pg_dsn``, on PostgreSQL 18."""
+    yield from _database(PG18, request.config)
+
+
+def _database(backend: Backend, config: pytest.Config) -> Iterator[str]:
+    with find_backend(backend, config) as dsn:
+        # Not before: it needs psycopg, which who tests another database need not have.
+        from goncordia_conformance.servers.schemas import own_database
+
+        with own_database(dsn) as own:
+            yield own
 
 
 @pytest.fixture(scope="session")
 def pgbouncer_dsn(request: pytest.FixtureRequest, pg_dsn: str) -> Iterator[str]:
-    """PgBouncer in transaction mode, before the server of ``pg_dsn`` and all its databases."""
+    """PgBouncer in transaction mode, before the database of ``pg_dsn``."""
     with find_backend(pgbouncer_backend(pg_dsn), request.config) as dsn:
         yield dsn
 
