@@ -46,8 +46,8 @@ async def main() -> None:
         spinning = await client.enqueue(spin.args())
         try:
             await client.wait(spinning)
-        except JobFailedError as error:
-            print(error.job.errors[0].message)
+        except JobFailedError:
+            print((await client.get(spinning)).errors[0].message)
     print(f"{time.monotonic() - begun:.1f} s")
 
 

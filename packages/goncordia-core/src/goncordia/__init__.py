@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from goncordia.engine.settings import KindPolicy, QueuePolicy
     from goncordia.errors import (
         AdmissionRejectedError,
+        CodecError,
         ConfigurationError,
         ConflictError,
         DriverBusyError,
@@ -79,6 +80,7 @@ if TYPE_CHECKING:
     )
     from goncordia.job import Job, ProcessJob, SyncJob, current_job
     from goncordia.options import InsertOptions, InsertOpts
+    from goncordia.payload.codecs import Codec
     from goncordia.periodic import (
         CatchUp,
         CronScheduler,
@@ -109,6 +111,8 @@ __all__ = [
     "ChangeSummary",
     "Client",
     "Clock",
+    "Codec",
+    "CodecError",
     "ConfigurationError",
     "ConflictError",
     "CronScheduler",
@@ -148,8 +152,8 @@ __all__ = [
     "NotFoundError",
     "Observer",
     "PayloadError",
-    "ProcessJob",
     "PeriodicJob",
+    "ProcessJob",
     "QueuePolicy",
     "QueueState",
     "Registry",
@@ -198,6 +202,7 @@ _MODULES: Final = (
     "directives",
     "retry",
     "args",
+    "payload.codecs",
     "unique",
     "options",
     "driver",

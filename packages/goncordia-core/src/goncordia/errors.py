@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AdmissionRejectedError",
+    "CodecError",
     "ConfigurationError",
     "ConflictError",
     "DriverBusyError",
@@ -75,6 +76,25 @@ class PayloadError(GoncordiaError):
 
     Attributes:
         kind: the job's kind, where it is known.
+        job_id: the job's id, where there is one already.
+    """
+
+    def __init__(
+        self, message: str, *, kind: str | None = None, job_id: UUID | None = None
+    ) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.job_id = job_id
+
+
+class CodecError(GoncordiaError):
+    """A codec failed on a job's args.
+
+    When it fails to decode, the attempt has failed and is repeated by the retry policy: a key that
+    is missing may come with a later deploy.
+
+    Attributes:
+        kind: the job's kind.
         job_id: the job's id, where there is one already.
     """
 

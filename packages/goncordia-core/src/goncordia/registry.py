@@ -27,6 +27,7 @@ from goncordia.options import InsertOpts, options_of
 from goncordia.payload.codec import args_decoder
 from goncordia.payload.fields import kind_of
 from goncordia.payload.tasks import Task, TaskDecorator
+from goncordia.payload.upcasting import Upcaster
 from goncordia.workers import (
     CallNext,
     Middleware,
@@ -50,6 +51,7 @@ __all__ = [
 
 A = TypeVar("A", bound=JobArgs)
 S = TypeVar("S", default=object)
+U = TypeVar("U", bound=Upcaster)
 
 _OF_JOBS: Final = TaskOptions.__annotations__.keys() - WorkerOptions.__annotations__.keys()
 
@@ -68,13 +70,19 @@ class _Entry(msgspec.Struct, frozen=True, eq=False):
     place: str
     target: Callable[[], tuple[Any, ...]]
 
-    def spec(self, outer: tuple[Middleware, ...]) -> WorkerSpec:
+    def spec(self, outer: tuple[Middleware, ...], upcasters: Mapping[int, Upcaster]) -> WorkerSpec:
         args_type = self.args_type()
         options = {
             "payload_version": options_of(args_type).given.get("payload_version", 1),
             **self.options,
             "middleware": outer + self.options.get("middleware", ()),
         }
+        newest = options["payload_version"]
+        if upcasters and max(upcasters) >= newest:
+            raise ConfigurationError(
+                f"upcaster of {self.kind!r}: from_version: {max(upcasters)} is not below "
+                f"payload_version, which is {newest}"
+            )
         return WorkerSpec(
             kind=self.kind,
             args_type=args_type,
@@ -82,6 +90,7 @@ class _Entry(msgspec.Struct, frozen=True, eq=False):
             execution=self.execution,
             handler=self.handler,
             place=self.place,
+            upcasters=upcasters,
             target=self._importable() if self.execution == "process" else None,
             **options,
         )
@@ -132,6 +141,7 @@ class Registry(Generic[S]):
         self._lifespan = None if lifespan is None else check_lifespan(lifespan)
         self._middleware = checked_middleware("middleware", middleware)
         self._entries: dict[str, _Entry] = {}
+        self._upcasters: dict[str, dict[int, Upcaster]] = {}
         self._included: list[Registry[Any]] = []
         self._includers: list[Registry[Any]] = []
         self._specs: Mapping[str, WorkerSpec] | None = None
@@ -232,6 +242,50 @@ class Registry(Generic[S]):
 
         return decorate
 
+    def upcaster(
+        self, args: type[JobArgs] | Task[..., Any, Any] | str, /, *, from_version: int
+    ) -> Callable[[U], U]:
+        """Make the function below bring args of one version up to the next.
+
+        It takes the stored args as plain JSON data, and gives those of ``from_version + 1``. Jobs
+        of older versions go through one after the other; a version without an upcaster is taken
+        as it is.
+
+        ::
+
+            @registry.upcaster(SendEmail, from_version=1)
+            def split_name(data: dict[str, Any]) -> dict[str, Any]:
+                first, _, last = data.pop("name").partition(" ")
+                return data | {"first": first, "last": last}
+
+        Args:
+            args: the args class, the task, or the kind.
+            from_version: the ``payload_version`` of the args that it takes.
+
+        Raises:
+            ConfigurationError: a value is wrong, or there is one from this version already.
+        """
+        if isinstance(args, str):
+            kind = _check.name("upcaster: kind", args)
+        else:
+            kind = args.kind if isinstance(args, Task) else kind_of(args)
+        version = _check.whole("from_version", from_version, 1)
+
+        def add(function: U, /) -> U:
+            what = f"upcaster of {kind!r} from version {version}"
+            given: Any = function
+            if not callable(given) or isinstance(given, type) or is_async(given):
+                _check.refuse(what, given, "a plain function")
+            for registry in self._above():
+                registry._refuse_when_frozen()
+                for inner in registry._all():
+                    if version in inner._upcasters.get(kind, ()):
+                        raise ConfigurationError(f"{what}: there is one already")
+            self._upcasters.setdefault(kind, {})[version] = function
+            return function
+
+        return add
+
     def include(self, other: Registry[S] | Registry[object], /) -> None:
         """Take over all workers of another registry, also those that it gets later.
 
@@ -279,15 +333,31 @@ class Registry(Generic[S]):
                 does not exist.
         """
         if self._specs is None:
-            self._specs = dict(self._frozen(()))
+            upcasters = self._all_upcasters()
+            _check.known("kind with a worker", upcasters, self.kinds, field="upcaster")
+            self._specs = dict(self._frozen((), upcasters))
         return self._specs
 
-    def _frozen(self, outer: tuple[Middleware, ...]) -> Iterator[tuple[str, WorkerSpec]]:
+    def _frozen(
+        self, outer: tuple[Middleware, ...], upcasters: Mapping[str, Mapping[int, Upcaster]]
+    ) -> Iterator[tuple[str, WorkerSpec]]:
         outer += self._middleware
         for entry in self._entries.values():
-            yield entry.kind, entry.spec(outer)
+            yield entry.kind, entry.spec(outer, upcasters.get(entry.kind, {}))
         for registry in self._included:
-            yield from registry._frozen(outer)
+            yield from registry._frozen(outer, upcasters)
+
+    def _all_upcasters(self) -> dict[str, dict[int, Upcaster]]:
+        found: dict[str, dict[int, Upcaster]] = {}
+        for registry in self._all():
+            for kind, upcasters in registry._upcasters.items():
+                for version, upcaster in upcasters.items():
+                    if version in found.setdefault(kind, {}):
+                        raise ConfigurationError(
+                            f"upcaster of {kind!r} from version {version}: there are two"
+                        )
+                    found[kind][version] = upcaster
+        return found
 
     # ---------------------------------------------------------------- inside
 

@@ -18,6 +18,7 @@ from goncordia.driver.values import NO_TIMEOUT
 from goncordia.errors import PayloadError
 from goncordia.job import Job, ProcessJob, SyncJob
 from goncordia.payload.codec import encode_value
+from goncordia.payload.upcasting import Upcaster
 from goncordia.retry import RetryPolicy, RetryRule, as_policy
 from goncordia.unique import UniqueOpts
 
@@ -102,6 +103,7 @@ class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         middleware: the first one is the outermost.
         payload_version: the newest that it understands.
         place: where the user's function is, for messages.
+        upcasters: from older versions of the args, by the version that they start from.
         target: how a process imports the args class and the function, or the task; None unless
             that is how it is run.
     """
@@ -117,6 +119,7 @@ class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     middleware: tuple[Middleware, ...] = ()
     payload_version: int = 1
     place: str = ""
+    upcasters: Mapping[int, Upcaster] = {}
     target: bytes | None = None
 
     def encode_output(self, value: object, /) -> bytes:

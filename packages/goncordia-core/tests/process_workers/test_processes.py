@@ -25,7 +25,7 @@ from goncordia import (
 )
 from goncordia.memory import MemoryDriver
 
-from .jobs import Ask, add, registry
+from .jobs import Ask, add, ask, registry
 
 
 class Bench:
@@ -241,6 +241,25 @@ async def test_middleware_runs_in_the_pool_around_it(bench: Bench) -> None:
     async with bench.working(registry=outer):
         assert await bench.ask("echo", "x") == "x"
     assert seen == [Ask("echo", "x"), "x"]
+
+
+async def test_codecs_and_upcasters_stay_in_the_pool(bench: Bench) -> None:
+    class Reversed:
+        name = "reversed"
+
+        def encode(self, kind: str, text: bytes, /) -> bytes:
+            return text[::-1]
+
+        def decode(self, kind: str, stored: bytes, /) -> bytes:
+            return stored[::-1]
+
+    outer: Registry[Any] = Registry()
+    outer.add_worker(Ask, ask, execution="process", payload_version=2)
+    outer.upcaster(Ask, from_version=1)(lambda data: data | {"text": data["text"].upper()})
+    bench.client = Client(bench.driver, codec=Reversed())
+    async with bench.working(registry=outer, codecs=Reversed()):
+        assert await bench.ask("echo", "old") == "OLD"
+        assert await bench.ask("echo", "new", payload_version=2) == "new"
 
 
 async def test_args_that_do_not_decode_are_discarded_here(bench: Bench) -> None:

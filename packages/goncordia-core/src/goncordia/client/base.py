@@ -9,6 +9,7 @@ from goncordia.client.operations.core import Core
 from goncordia.client.operations.steps import Op, run
 from goncordia.driver import BaseExecutor, TxDriver, TxExecutor
 from goncordia.options import InsertOpts
+from goncordia.payload.codecs import Codec
 
 __all__ = ["AsyncBase"]
 
@@ -25,9 +26,10 @@ class AsyncBase(Generic[Tx_contra]):
         defaults: InsertOpts | None,
         replays: int,
         rng: random.Random | None,
+        codec: Codec | None,
     ) -> None:
         self._driver = driver
-        self._core = Core(driver, defaults=defaults, replays=replays, rng=rng)
+        self._core = Core(driver, defaults=defaults, replays=replays, rng=rng, codec=codec)
 
     async def _run(self, op: Op[BaseExecutor, R]) -> R:
         await self._driver.ready()

@@ -19,6 +19,7 @@ from goncordia.client.operations.waiting import Waiters
 from goncordia.driver import JobRow, TxDriver
 from goncordia.job import Job
 from goncordia.options import InsertOpts
+from goncordia.payload.codecs import Codec
 
 __all__ = ["Client"]
 
@@ -45,6 +46,7 @@ class Client(Enqueueing[Tx_contra], Administration[Tx_contra]):
             win over them.
         replays: how often a request is repeated after an unknown outcome before its error is
             raised, with growing, jittered pauses of at most two seconds; 0: never.
+        codec: what args become before they are stored, such as encrypted; None: readable JSON.
         rng: source of jitter and of the random part of job ids; only for runs that must be
             repeatable.
 
@@ -58,9 +60,10 @@ class Client(Enqueueing[Tx_contra], Administration[Tx_contra]):
         *,
         defaults: InsertOpts | None = None,
         replays: int = DEFAULT_REPLAYS,
+        codec: Codec | None = None,
         rng: random.Random | None = None,
     ) -> None:
-        super().__init__(driver, defaults, replays, rng)
+        super().__init__(driver, defaults, replays, rng, codec)
         self._waiters: Waiters | None = None
 
     def __repr__(self) -> str:

@@ -15,6 +15,7 @@ from goncordia.client.sync_enqueueing import SyncEnqueueing
 from goncordia.driver import SyncTxDriver
 from goncordia.job import SyncJob
 from goncordia.options import InsertOpts
+from goncordia.payload.codecs import Codec
 
 __all__ = ["SyncClient"]
 
@@ -38,6 +39,7 @@ class SyncClient(SyncEnqueueing[Tx_contra], SyncAdministration[Tx_contra]):
             win over them.
         replays: how often a request is repeated after an unknown outcome before its error is
             raised, with growing, jittered pauses of at most two seconds; 0: never.
+        codec: what args become before they are stored, such as encrypted; None: readable JSON.
         rng: source of jitter and of the random part of job ids; only for runs that must be
             repeatable.
 
@@ -51,9 +53,10 @@ class SyncClient(SyncEnqueueing[Tx_contra], SyncAdministration[Tx_contra]):
         *,
         defaults: InsertOpts | None = None,
         replays: int = DEFAULT_REPLAYS,
+        codec: Codec | None = None,
         rng: random.Random | None = None,
     ) -> None:
-        super().__init__(driver, defaults, replays, rng)
+        super().__init__(driver, defaults, replays, rng, codec)
 
     def complete_tx(self, tx: Tx_contra, job: SyncJob[Any, Any], /, output: object = None) -> None:
         """Complete the running job inside your own transaction: both happen, or neither does.

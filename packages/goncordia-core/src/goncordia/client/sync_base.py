@@ -10,6 +10,7 @@ from goncordia.client.operations.steps import Op, run_sync
 from goncordia.driver import SyncExecutor, SyncTxDriver, SyncTxExecutor
 from goncordia.driver.portal import Portal
 from goncordia.options import InsertOpts
+from goncordia.payload.codecs import Codec
 
 __all__ = ["SyncBase"]
 
@@ -26,9 +27,10 @@ class SyncBase(Generic[Tx_contra]):
         defaults: InsertOpts | None,
         replays: int,
         rng: random.Random | None,
+        codec: Codec | None,
     ) -> None:
         self._driver = driver
-        self._core = Core(driver, defaults=defaults, replays=replays, rng=rng)
+        self._core = Core(driver, defaults=defaults, replays=replays, rng=rng, codec=codec)
 
     def __repr__(self) -> str:
         return f"<SyncClient of {type(self._driver).__name__}>"

@@ -195,7 +195,7 @@ class Dispatcher:
             await self._good.wait()
 
     def _prepare(self, run: Run, worker: Worker, now: float) -> None:
-        run.job = job = Job(run.row, worker.spec, self._hooks, run)
+        run.job = job = Job(worker.readable(run.row), worker.spec, self._hooks, run)
         current_job_var.set(job)
         run.started_at = now
         timeout = run.row.timeout

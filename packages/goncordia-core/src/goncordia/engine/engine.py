@@ -98,7 +98,12 @@ class Engine:
         self._processes = Processes(settings.worker_id, specs, settings.max_attempts)
         self._workers = {
             kind: Worker(
-                spec, settings.middleware, settings.max_attempts, self._threads, self._processes
+                spec,
+                settings.middleware,
+                settings.max_attempts,
+                self._threads,
+                self._processes,
+                settings.codecs,
             )
             for kind, spec in specs.items()
         }
@@ -298,7 +303,7 @@ class Engine:
             return "unknown kind"
         if row.payload_version > worker.spec.payload_version:
             return "newer payload version"
-        if row.content != CONTENT_JSON:
+        if row.content != CONTENT_JSON and row.content not in self._settings.codecs:
             return f"unknown codec {row.content!r}"
         return None
 

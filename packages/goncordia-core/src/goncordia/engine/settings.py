@@ -27,6 +27,7 @@ from goncordia.engine.retention import Retention
 from goncordia.errors import ConfigurationError
 from goncordia.ids import new_session_id
 from goncordia.job import Job
+from goncordia.payload.codecs import Codec, checked_codecs
 from goncordia.registry import Middleware
 from goncordia.retry import RetryPolicy, RetryRule, as_policy
 from goncordia.workers import checked_middleware
@@ -87,6 +88,7 @@ class Settings:
     kind_limits: Mapping[str, int]
     lanes: int
     retention: Retention | None
+    codecs: Mapping[str, Codec]
 
     @classmethod
     def checked(
@@ -112,6 +114,7 @@ class Settings:
         kind_policies: Mapping[str, KindPolicy] | None,
         lanes: int,
         retention: Retention | None,
+        codecs: Codec | Sequence[Codec],
         kinds: Iterable[str],
     ) -> Settings:
         """Check every setting.
@@ -158,6 +161,7 @@ class Settings:
             queue_limits=queue_limits,
             kind_limits=kind_limits,
             lanes=whole("lanes", lanes, 1, 64),
+            codecs=checked_codecs("codecs", codecs),
             retention=(
                 None
                 if retention is None

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, TypeAlias
 
+import msgspec
+
 from goncordia.directives import Directive
+from goncordia.driver import JobRow
 from goncordia.engine.processes import Processes
 from goncordia.engine.threads import Threads
 from goncordia.job import Job, SyncJob, current_job_var
+from goncordia.payload.codec import CONTENT_JSON
+from goncordia.payload.codecs import Codec, decoded
+from goncordia.payload.upcasting import upcast
 from goncordia.registry import Middleware, WorkerSpec
 
 __all__ = ["Handler", "Worker"]
@@ -29,7 +35,7 @@ class Worker:
         max_attempts: for jobs that do not say: the worker's number, else the pool's.
     """
 
-    __slots__ = ("handler", "in_thread", "max_attempts", "spec")
+    __slots__ = ("_codecs", "handler", "in_thread", "max_attempts", "spec")
 
     def __init__(
         self,
@@ -38,8 +44,10 @@ class Worker:
         max_attempts: int,
         threads: Threads,
         processes: Processes,
+        codecs: Mapping[str, Codec],
     ) -> None:
         self.spec = spec
+        self._codecs = codecs
         self.max_attempts = max_attempts if spec.max_attempts is None else spec.max_attempts
         self.in_thread = spec.execution == "thread"
         innermost: Handler = spec.handler
@@ -48,6 +56,24 @@ class Worker:
         elif spec.execution == "process":
             innermost = processes.run
         self.handler = _wrapped(innermost, pool_middleware + spec.middleware)
+
+    def readable(self, row: JobRow) -> JobRow:
+        """The job with its args as JSON of the version that the worker understands.
+
+        Raises:
+            CodecError: the codec failed.
+            PayloadError: an upcaster failed.
+        """
+        upcasters = self.spec.upcasters
+        if row.content == CONTENT_JSON and not upcasters:
+            return row
+        text = row.args
+        if row.content != CONTENT_JSON:
+            text = decoded(self._codecs[row.content], row.kind, text, row.id)
+        if upcasters:
+            version = row.payload_version
+            text = upcast(upcasters, text, version=version, kind=row.kind, job_id=row.id)
+        return msgspec.structs.replace(row, args=text, content=CONTENT_JSON)
 
 
 def _wrapped(handler: Handler, middleware: tuple[Middleware, ...]) -> Handler:

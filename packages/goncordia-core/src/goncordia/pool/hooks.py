@@ -11,6 +11,7 @@ from goncordia.driver import AnyDriver, Finish, Outcome
 from goncordia.engine.engine import Engine
 from goncordia.engine.run import Run
 from goncordia.errors import StaleClaimError, UnsupportedError
+from goncordia.payload.codecs import Codec
 
 __all__ = ["PoolHooks"]
 
@@ -24,16 +25,17 @@ class PoolHooks:
         driver: the pool's.
         app: what the registry's lifespan yielded.
         max_attempts: where neither the job nor its worker says.
+        codec: by which jobs enqueue others; None: JSON.
     """
 
-    def __init__(self, driver: AnyDriver, app: Any, max_attempts: int) -> None:
+    def __init__(self, driver: AnyDriver, app: Any, max_attempts: int, codec: Codec | None) -> None:
         self._driver = driver
         self._loop = asyncio.get_running_loop()
         self.app: Any = app
         self.max_attempts = max_attempts
         self.engine: Engine | None = None
-        self.client: Client[Any] = Client(driver)
-        self.sync_client: SyncClient[Any] = SyncClient(driver)
+        self.client: Client[Any] = Client(driver, codec=codec)
+        self.sync_client: SyncClient[Any] = SyncClient(driver, codec=codec)
 
     async def checkpoint(self, run: Run, value: bytes, /) -> None:
         """Store a checkpoint.

@@ -18,6 +18,7 @@ from goncordia.engine.retention import DEFAULT_RETENTION, Retention
 from goncordia.engine.settings import KindPolicy, QueuePolicy, Settings
 from goncordia.errors import ConfigurationError, DriverError, GoncordiaError
 from goncordia.job import Job
+from goncordia.payload.codecs import Codec
 from goncordia.pool.draining import look_for_jobs
 from goncordia.pool.hooks import PoolHooks
 from goncordia.pool.life import Life
@@ -64,6 +65,8 @@ class WorkerPool:
         queue_policies: limits of single queues.
         kind_policies: limits of single kinds.
         retention: how long finished jobs are kept; None: for ever. One pool of many deletes them.
+        codecs: one, or several, for args that are not stored as JSON; the first is also that of
+            ``job.client``.
         lanes: how many exchanges with the backend may be under way at once.
         clock: take time from here; for tests. None: the driver's.
         rng: randomness for jitter and session ids; for repeatable tests.
@@ -96,6 +99,7 @@ class WorkerPool:
         queue_policies: Mapping[str, QueuePolicy] | None = None,
         kind_policies: Mapping[str, KindPolicy] | None = None,
         retention: Retention | None = DEFAULT_RETENTION,
+        codecs: Codec | Sequence[Codec] = (),
         lanes: int = 2,
         clock: Clock | None = None,
         rng: random.Random | None = None,
@@ -123,6 +127,7 @@ class WorkerPool:
             kind_policies=kind_policies,
             lanes=lanes,
             retention=retention,
+            codecs=codecs,
             kinds=registry.kinds,
         )
         self._clock = driver.clock if clock is None else checked_clock(clock)
@@ -194,7 +199,8 @@ class WorkerPool:
         lifespan = self._registry.lifespan
         async with AsyncExitStack() as resources:
             app = None if lifespan is None else await resources.enter_async_context(lifespan())
-            hooks = PoolHooks(self._driver, app, self._settings.max_attempts)
+            codec = next(iter(self._settings.codecs.values()), None)
+            hooks = PoolHooks(self._driver, app, self._settings.max_attempts, codec)
             engine = hooks.engine = Engine(
                 self._driver, specs, self._settings, self._clock, self._rng, self._ids_rng, hooks
             )

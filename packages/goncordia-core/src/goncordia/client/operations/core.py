@@ -19,6 +19,7 @@ from goncordia.driver import JobRow, JobState
 from goncordia.ids import JobIds
 from goncordia.options import InsertOpts
 from goncordia.payload.codec import decode_value
+from goncordia.payload.codecs import Codec
 
 __all__ = ["DEFAULT_REPLAYS", "Core", "output_of", "waits_for"]
 
@@ -34,6 +35,7 @@ class Core:
         defaults: options of every enqueue, over those of the args class.
         replays: how often a request is repeated after an unknown outcome.
         rng: source of jitter and of the random part of ids.
+        codec: what args become; None: they stay JSON.
 
     Raises:
         ConfigurationError: a value is wrong.
@@ -46,6 +48,7 @@ class Core:
         defaults: InsertOpts | None,
         replays: int,
         rng: random.Random | None,
+        codec: Codec | None = None,
     ) -> None:
         if not hasattr(driver, "capabilities"):
             _check.refuse("driver", driver, "a driver, such as SqliteDriver('jobs.db')")
@@ -54,7 +57,7 @@ class Core:
         replay = Replay(_check.whole("replays", replays, 0, 100), self.rng)
         ids = JobIds(driver.clock) if rng is None else JobIds(driver.clock, rng.getrandbits)
         self.reading = Reading(driver, replay, self.rng)
-        self.inserting = Inserting(Preparing(driver, defaults), driver, ids, replay)
+        self.inserting = Inserting(Preparing(driver, defaults, codec), driver, ids, replay)
 
 
 def waits_for(job: JobRef, timeout: _check.Duration | None) -> tuple[UUID, float | None]:

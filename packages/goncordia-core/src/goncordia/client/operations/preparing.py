@@ -16,7 +16,8 @@ from goncordia.clock import Clock
 from goncordia.driver import After, At, Capabilities, NewJob
 from goncordia.errors import ConfigurationError, UnsupportedError
 from goncordia.options import InsertOpts, ResolvedOptions, options_of, resolve
-from goncordia.payload.codec import MAX_ARGS, encode_args
+from goncordia.payload.codec import CONTENT_JSON, MAX_ARGS, encode_args
+from goncordia.payload.codecs import Codec, checked_codec, encoded
 from goncordia.payload.plans import plan_of
 from goncordia.unique import unique_key
 
@@ -34,22 +35,32 @@ class Mold:
         options: all layers of them.
         limit: the most bytes of args.
         clock: tells the period of unique jobs.
+        codec: what the args become; None: they stay JSON.
 
     Raises:
         ConfigurationError: the class is no args class.
     """
 
-    __slots__ = ("_clock", "_cls", "_limit", "_options", "_template")
+    __slots__ = ("_clock", "_cls", "_codec", "_limit", "_options", "_template")
 
-    def __init__(self, cls: type[Any], options: ResolvedOptions, limit: int, clock: Clock) -> None:
+    def __init__(
+        self,
+        cls: type[Any],
+        options: ResolvedOptions,
+        limit: int,
+        clock: Clock,
+        codec: Codec | None = None,
+    ) -> None:
         self._cls = cls
         self._options = options
         self._limit = limit
         self._clock = clock
+        self._codec = codec
         self._template = NewJob(
             id=_NO_ID,
             kind=plan_of(cls).kind,
             args=b"",
+            content=CONTENT_JSON if codec is None else codec.name,
             queue=options.queue,
             priority=options.priority,
             run_at=options.run_at,
@@ -67,19 +78,22 @@ class Mold:
 
         Raises:
             PayloadError: the args cannot be stored, or not come back equal.
+            CodecError: the codec failed.
         """
-        encoded = encode_args(args, limit=self._limit)
+        text = stored = encode_args(args, limit=self._limit)
+        if self._codec is not None:
+            stored = encoded(self._codec, self._template.kind, text, self._limit)
         if self._options.unique is None:
-            return _with(self._template, id=job_id, args=encoded)
+            return _with(self._template, id=job_id, args=stored)
         key, hold = unique_key(
             self._options.unique,
             self._cls,
             kind=self._template.kind,
-            args=encoded,
+            args=text,
             queue=self._options.queue,
             run_at=self._run_at(),
         )
-        return _with(self._template, id=job_id, args=encoded, unique_key=key, unique_hold=hold)
+        return _with(self._template, id=job_id, args=stored, unique_key=key, unique_hold=hold)
 
     def _run_at(self) -> datetime:
         match self._options.run_at:
@@ -101,16 +115,20 @@ class Preparing:
     Args:
         driver: the driver, whose capabilities and clock count.
         defaults: the client's own options.
+        codec: what args become; None: they stay JSON.
 
     Raises:
-        ConfigurationError: ``defaults`` are no options.
+        ConfigurationError: ``defaults`` are no options, or ``codec`` is none.
     """
 
-    def __init__(self, driver: Backend, defaults: InsertOpts | None) -> None:
+    def __init__(
+        self, driver: Backend, defaults: InsertOpts | None, codec: Codec | None = None
+    ) -> None:
         if defaults is not None:
             _check.instance("defaults", defaults, InsertOpts, "InsertOpts(…)")
         self._driver = driver
         self._defaults = defaults
+        self._codec = None if codec is None else checked_codec("codec", codec)
         # Molds of classes whose calls said nothing; true as long as the capabilities are the same.
         self._plain: dict[type[Any], Mold] = {}
         self._plain_for: Capabilities | None = None
@@ -144,7 +162,8 @@ class Preparing:
         if resolved.group is not None and not can.groups:
             hint = "enqueue without pipeline_id= and concurrency_key="
             raise UnsupportedError(name, "groups", hint)
-        return Mold(cls, resolved, min(MAX_ARGS, can.max_payload), self._driver.clock)
+        limit = min(MAX_ARGS, can.max_payload)
+        return Mold(cls, resolved, limit, self._driver.clock, self._codec)
 
     def same(self, opts: InsertOpts | None, options: Mapping[str, Any]) -> Split:
         """How to read items that are args, all with these options."""
