@@ -259,6 +259,7 @@ async def test_the_last_one_is_an_error_with_its_traceback(
     text = logging.Formatter().format(record)
     assert "Traceback (most recent call last):" in text
     assert "in send\n" in text
+    assert record.lineno > 0
 
 
 @pytest.mark.parametrize("how", [None, Snooze(60)])

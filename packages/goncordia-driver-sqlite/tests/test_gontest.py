@@ -13,7 +13,14 @@ import aiosqlite
 import pytest
 
 from goncordia import Client, Job, Registry, RetryAfter, SyncClient, SyncJob
-from goncordia.gontest import InlineClient, SyncTracker, Tracker, WorkerHelper, worker_pool
+from goncordia.gontest import (
+    InlineClient,
+    SyncInlineClient,
+    SyncTracker,
+    Tracker,
+    WorkerHelper,
+    worker_pool,
+)
 from goncordia_driver_sqlite import SqliteDriver
 
 
@@ -95,6 +102,14 @@ async def test_inline(driver: SqliteDriver) -> None:
     assert await client.wait(await client.enqueue(Pay(7)), timeout=0) == 2
     (printed,) = await Tracker(client).require_enqueued(Print, 1, queue="paper")
     assert (printed.info.state, printed.info.output) == ("completed", 7)
+
+
+def test_inline_and_synchronous(tmp_path: Path) -> None:
+    with SqliteDriver(tmp_path / "jobs.db") as driver:
+        driver.migrate_sync()
+        client = SyncInlineClient(driver, registry)
+        assert client.wait(client.enqueue(Pay(7)), timeout=0) == 2
+        SyncTracker(client).require_enqueued(Print, 1, queue="paper")
 
 
 async def test_a_pool(driver: SqliteDriver) -> None:

@@ -104,7 +104,7 @@ async def test_only_one_attempt_runs(driver: AnyDriver) -> None:
     helper = WorkerHelper(registry, driver)
     result = await helper.work(Sync("busy"))
     assert result.info.attempt == 1
-    assert result.state in ("available", "retryable")  # due again at once
+    assert result.state == "retryable"  # though it is due again at once
     assert isinstance(result.error, RetryAfter)
     result = await helper.attempt(result.info)
     assert (result.state, result.info.attempt) == ("completed", 2)
@@ -137,7 +137,7 @@ async def test_the_last_attempt_is_the_last() -> None:
 
 
 async def test_a_timeout_ends_an_attempt() -> None:
-    result = await WorkerHelper(registry, MemoryDriver()).work(Sync("slow"))
+    result = await WorkerHelper(registry).work(Sync("slow"))
     assert result.state == "retryable"
     assert isinstance(result.error, JobTimeoutError)
 
@@ -156,6 +156,26 @@ async def test_other_jobs_of_the_queue_stay_as_they_are(driver: AnyDriver) -> No
     for other in others:
         info = await client.get(other)
         assert (info.state, info.attempt, info.errors) == ("available", 0, ())
+
+
+async def test_settings_are_those_of_a_pool() -> None:
+    seen.clear()
+    helper = WorkerHelper(registry, max_attempts=1, middleware=[noted])
+    assert (await helper.work(Sync("broken"))).state == "discarded"
+    assert seen == ["sync", "sync"]
+    with pytest.raises(ConfigurationError, match="'queues' is no setting"):
+        WorkerHelper(registry, queues=["mail"])
+
+
+async def test_a_snooze_of_no_time_leaves_it_scheduled() -> None:
+    naps = Registry()
+
+    @naps.worker(Resize)
+    async def nap(job: Job[Resize]) -> None:
+        raise Snooze(0)
+
+    result = await WorkerHelper(naps).work(Resize(1))
+    assert (result.state, result.info.attempt, result.error) == ("scheduled", 0, None)
 
 
 async def test_args_that_do_not_decode_are_discarded() -> None:

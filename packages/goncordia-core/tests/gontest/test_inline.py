@@ -20,7 +20,7 @@ from goncordia import (
     Snooze,
     SyncJob,
 )
-from goncordia.gontest import InlineClient, MockClock
+from goncordia.gontest import InlineClient, MockClock, SyncInlineClient
 from goncordia.memory import MemoryDriver
 
 from .kit import DRIVERS, Resize, SendEmail
@@ -189,3 +189,39 @@ async def test_args_are_proved_and_decoded() -> None:
 async def test_defaults_are_those_of_a_client() -> None:
     client = InlineClient(MemoryDriver(), registry, app=Mails(), defaults=InsertOpts(tags=["test"]))
     assert (await client.get(await client.enqueue(Order("x")))).tags == ("test",)
+
+
+def test_the_same_for_synchronous_code(driver: AnyDriver) -> None:
+    mails = Mails()
+    with driver:
+        client = SyncInlineClient(driver, registry, app=mails)
+        assert client.wait(client.enqueue(Order("cup")), timeout=0) == 2
+        client.enqueue_many([Order("a"), Order("b")])
+        client.enqueue_batch([(Order("c"), InsertOpts(queue="elsewhere"))])
+        assert sorted(mails) == ["a", "b", "c", "cup"]
+        with pytest.raises(JobFailedError, match="no spoon"):
+            client.wait(client.enqueue(Order("spoon")), timeout=0)
+
+
+def test_a_synchronous_enqueue_inside_a_worker_does_not_wait_for_itself() -> None:
+    driver = MemoryDriver()
+    nested = Registry()
+    client = SyncInlineClient(driver, nested)
+    done: list[str] = []
+
+    @nested.worker(Order)
+    def again(job: SyncJob[Order]) -> None:
+        client.enqueue(SendEmail(job.args.item))
+        done.append("order")
+
+    @nested.worker(SendEmail)
+    def mail(job: SyncJob[SendEmail]) -> None:
+        done.append("mail")
+
+    with driver:
+        client.enqueue(Order("teapot"))
+        assert sorted(done) == ["mail", "order"]
+        with driver.sync_transaction() as tx:
+            client.enqueue_tx(tx, SendEmail("ann"))
+        client.work()
+        assert sorted(done) == ["mail", "mail", "order"]

@@ -9,6 +9,7 @@ from goncordia import (
     ConfigurationError,
     Job,
     PayloadError,
+    ProcessJob,
     SyncClient,
     SyncJob,
     UniqueOpts,
@@ -114,6 +115,17 @@ async def test_its_client_is_the_given_one_or_one_on_an_empty_driver() -> None:
     blocking.client.enqueue(SendEmail("ann"))
     assert blocking.client.count() == 1
     assert isinstance(alone.client, Client)
+
+
+def test_a_worker_for_processes_is_called_here() -> None:
+    def count(job: ProcessJob[Resize]) -> int:
+        for row in range(job.last_checkpoint or 0, 3):
+            job.checkpoint(row + 1)
+        return job.args.width * job.attempt
+
+    job = gontest.process_job(Resize(4), attempt=2, checkpoint=1, queue="cpu")
+    assert count(job) == 8
+    assert (job.checkpoints, job.last_checkpoint, job.queue) == ([2, 3], 3, "cpu")
 
 
 def test_bad_input_is_named() -> None:

@@ -69,11 +69,12 @@ def log_failed(row: JobRow, finish: Finish | None, error: BaseException) -> None
     level = logging.ERROR if last else logging.WARNING
     if not _jobs.isEnabledFor(level):
         return
+    path, line, function, _ = _jobs.findCaller()
     record = _jobs.makeRecord(
         _jobs.name,
         level,
-        __file__,
-        0,
+        path,
+        line,
         "job %s (%s): attempt %d failed, %s: %s: %s",
         (
             row.id,
@@ -84,6 +85,7 @@ def log_failed(row: JobRow, finish: Finish | None, error: BaseException) -> None
             finish.error.message,
         ),
         (type(error), error, error.__traceback__) if last else None,
+        function,
         extra=fields_of(row),
     )
     # What formatters print of the exception: bounded, and without a call of the user's code.

@@ -20,9 +20,16 @@ if TYPE_CHECKING:
     from goncordia.gontest.clock import MockClock
     from goncordia.gontest.expected import Enqueued
     from goncordia.gontest.helper import WorkerHelper, WorkResult, require_work
-    from goncordia.gontest.inline import InlineClient
+    from goncordia.gontest.inline import InlineClient, SyncInlineClient
     from goncordia.gontest.pools import MemoryClient, new_client, worker_pool
-    from goncordia.gontest.standalone import StandaloneJob, StandaloneSyncJob, job, sync_job
+    from goncordia.gontest.standalone import (
+        StandaloneJob,
+        StandaloneProcessJob,
+        StandaloneSyncJob,
+        job,
+        process_job,
+        sync_job,
+    )
     from goncordia.gontest.tracker import SyncTracker, Tracker
 
 __all__ = [
@@ -31,13 +38,16 @@ __all__ = [
     "MemoryClient",
     "MockClock",
     "StandaloneJob",
+    "StandaloneProcessJob",
     "StandaloneSyncJob",
+    "SyncInlineClient",
     "SyncTracker",
     "Tracker",
     "WorkResult",
     "WorkerHelper",
     "job",
     "new_client",
+    "process_job",
     "require_work",
     "sync_job",
     "worker_pool",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, Generic, TypeVar, Unpack, overload
 from uuid import UUID
@@ -15,15 +16,15 @@ from goncordia.args import JobArgs, TaskArgs
 from goncordia.client import Client, JobInfo
 from goncordia.client.handles import JobRef
 from goncordia.clock import SystemClock
-from goncordia.driver import AnyDriver, JobState
+from goncordia.driver import AnyDriver, FinishTo, JobState
 from goncordia.engine.events import Event, JobFinished, JobGivenBack, JobStarted
 from goncordia.errors import ConfigurationError
-from goncordia.gontest.clock import MockClock
 from goncordia.gontest.pools import registry_of, worker_pool
 from goncordia.job import Job, SyncJob
 from goncordia.memory import MemoryDriver
 from goncordia.options import InsertOptions
 from goncordia.payload.tasks import Task
+from goncordia.pool import WorkerPool
 from goncordia.registry import CallNext, Registry
 
 __all__ = ["WorkResult", "WorkerHelper", "require_work"]
@@ -35,6 +36,15 @@ R = TypeVar("R")
 _MANY: Final = 1000
 """Slots: a job that is not meant waits in one until the pool stops, and goes back unharmed."""
 
+_SETTINGS: Final = inspect.signature(WorkerPool).parameters.keys() - {
+    "driver",
+    "registry",
+    "queues",
+    "concurrency",
+    "shutdown_timeout",
+    "observer",
+}
+
 _BEGINS_WITHIN: Final = 10.0
 """Real seconds after which a job that nobody can claim is complained of."""
 
@@ -45,15 +55,13 @@ class WorkResult(msgspec.Struct, frozen=True):
     Attributes:
         info: the job afterwards.
         error: what the worker raised, or was interrupted for, if that made the attempt fail.
+        state: what the attempt left the job in, such as ``"completed"``; ``"retryable"`` and
+            ``"scheduled"`` also where it has become due since.
     """
 
     info: JobInfo
     error: BaseException | None
-
-    @property
-    def state(self) -> JobState:
-        """The job's state afterwards, such as ``"completed"`` or ``"retryable"``."""
-        return self.info.state
+    state: JobState
 
     @property
     def output(self) -> Any:
@@ -74,9 +82,11 @@ class WorkerHelper(Generic[S]):
 
     Args:
         registry: the workers.
-        driver: any driver; None: a new memory driver whose clock stands still.
+        driver: any driver; None: a new memory driver.
         app: what workers find as ``job.app``, in place of what the registry's lifespan yields,
             which is then not entered.
+        settings: those of ``WorkerPool`` that are not the helper's own affair, such as
+            ``max_attempts`` or ``middleware``.
 
     Attributes:
         client: a client on the driver.
@@ -91,9 +101,12 @@ class WorkerHelper(Generic[S]):
         driver: AnyDriver | None = None,
         *,
         app: S | UnsetType = UNSET,
+        **settings: Any,
     ) -> None:
+        _check.known("setting", settings, _SETTINGS)
+        self._settings = settings
         self._registry = _check.instance("registry", registry, Registry, "a Registry")
-        self._driver: AnyDriver = MemoryDriver(MockClock()) if driver is None else driver
+        self._driver: AnyDriver = MemoryDriver() if driver is None else driver
         self._app = app
         self.client: Client[Any] = Client(self._driver)
 
@@ -130,15 +143,15 @@ class WorkerHelper(Generic[S]):
         self._require_worker(info.kind)
         await self.client.retry(info)  # due now, if it is not
         one = _One(info.id)
-        pool = worker_pool(
-            self._driver,
-            registry_of(self._registry, self._app, frozenset({info.kind})),
-            queues=[info.queue],
-            concurrency=_MANY,
-            shutdown_timeout=0,
-            middleware=[one.gate],
-            observer=one.observe,
-        )
+        own: dict[str, Any] = {
+            "queues": [info.queue],
+            "concurrency": _MANY,
+            "shutdown_timeout": 0,
+            "middleware": [one.gate, *self._settings.get("middleware", ())],
+            "observer": one.observe,
+        }
+        registry = registry_of(self._registry, self._app, frozenset({info.kind}))
+        pool = worker_pool(self._driver, registry, **(self._settings | own))
         async with pool:
             begun = await one.begun()
             if begun:
@@ -146,7 +159,7 @@ class WorkerHelper(Generic[S]):
         info = await self.client.get(job)
         if not begun or one.given_back:
             raise AssertionError(await self._why_not(info, one.given_back))
-        return WorkResult(info, one.error)
+        return WorkResult(info, one.error, _left_in(info.state, one.asked))
 
     def _require_worker(self, kind: str) -> None:
         kinds = self._registry.kinds
@@ -176,6 +189,7 @@ class _One:
         self._begun: asyncio.Future[bool] = loop.create_future()
         self.over: asyncio.Future[None] = loop.create_future()
         self.error: BaseException | None = None
+        self.asked: FinishTo | None = None
         self.given_back = ""
 
     async def gate(self, job: Job[Any, Any], call_next: CallNext) -> object:
@@ -191,8 +205,8 @@ class _One:
             case JobGivenBack(row, reason) if row.id == self._job_id and not self.over.done():
                 self.given_back = reason
                 self._end()
-            case JobFinished(row, _, _, error) if row.id == self._job_id and not self.over.done():
-                self.error = error
+            case JobFinished(row, to, _, error) if row.id == self._job_id and not self.over.done():
+                self.asked, self.error = to, error
                 self._end()
             case _:
                 pass
@@ -216,6 +230,13 @@ class _One:
     def _end(self) -> None:
         self._begin()
         self.over.set_result(None)
+
+
+def _left_in(state: JobState, asked: FinishTo | None) -> JobState:
+    """The state before any time has passed."""
+    if state is JobState.AVAILABLE:
+        return JobState.RETRYABLE if asked == "retry" else JobState.SCHEDULED
+    return state
 
 
 @overload
@@ -266,7 +287,7 @@ async def require_work(
             count. Or a function task.
         args: what would be enqueued; for a task ``task.args(…)``.
         app: what the worker finds as ``job.app``.
-        driver: any driver; None: a new memory driver whose clock stands still.
+        driver: any driver; None: a new memory driver.
         options: the options of the job.
 
     Raises:

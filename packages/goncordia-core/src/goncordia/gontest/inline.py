@@ -1,4 +1,4 @@
-"""A client whose jobs are worked before an enqueue returns."""
+"""Clients whose jobs are worked before an enqueue returns."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ from typing import Any, Final, TypeVar, Unpack
 from msgspec import UNSET, UnsetType
 
 from goncordia.args import JobArgs
-from goncordia.client import Client, EnqueuedMany, JobHandle, JobInfo
-from goncordia.driver import BaseDriver, JobState
+from goncordia.client import Client, EnqueuedMany, JobHandle, JobInfo, SyncClient
+from goncordia.driver import AnyDriver, BaseDriver, JobState
 from goncordia.gontest.pools import registry_of, worker_pool
 from goncordia.job import current_job
 from goncordia.options import InsertOptions, InsertOpts
 from goncordia.registry import Registry
 
-__all__ = ["InlineClient"]
+__all__ = ["InlineClient", "SyncInlineClient"]
 
 A = TypeVar("A", bound=JobArgs)
 S = TypeVar("S")
 Tx_contra = TypeVar("Tx_contra", contravariant=True)
+SyncTx_contra = TypeVar("SyncTx_contra", contravariant=True)
 
 _TO_RUN: Final = frozenset({JobState.AVAILABLE, JobState.RETRYABLE})
 
@@ -106,21 +107,91 @@ class InlineClient(Client[Tx_contra]):
         Raises:
             DriverError: the backend failed.
         """
-        if current_job() is not None:
-            return
-        async with self._lock:
-            before: frozenset[object] = frozenset()
-            while left := await self._left():
-                now = frozenset((job.id, job.attempt) for job in left)
-                if now == before:
-                    return  # in paused queues, or for newer code
-                before = now
-                retryable = [job for job in left if job.state is JobState.RETRYABLE]
-                await self.retry_many(retryable)
-                queues = sorted({job.queue for job in left})
-                async with worker_pool(self._backend, self._registry, queues=queues) as pool:
-                    await pool.drain()
+        if current_job() is None:
+            async with self._lock:
+                await _work(self._backend, self._registry)
 
-    async def _left(self) -> list[JobInfo]:
-        kinds = self._registry.kinds
-        return [job async for job in self.list_all() if job.state in _TO_RUN and job.kind in kinds]
+
+class SyncInlineClient(SyncClient[SyncTx_contra]):
+    """:class:`InlineClient` for synchronous code: it blocks while a thread works the jobs.
+
+    Args:
+        driver: see :class:`InlineClient`.
+        registry: see :class:`InlineClient`.
+        app: see :class:`InlineClient`.
+        defaults: options of every enqueue.
+
+    Raises:
+        ConfigurationError: a value is wrong.
+    """
+
+    def __init__(
+        self,
+        driver: BaseDriver[Any, SyncTx_contra],
+        registry: Registry[S],
+        *,
+        app: S | UnsetType = UNSET,
+        defaults: InsertOpts | None = None,
+    ) -> None:
+        super().__init__(driver, defaults=defaults)
+        self._backend = driver
+        self._registry: Registry[Any] = registry_of(registry, app)
+
+    def enqueue(
+        self, args: A, opts: InsertOpts | None = None, /, **options: Unpack[InsertOptions]
+    ) -> JobHandle[A]:
+        """Enqueue a job and work it; see ``SyncClient.enqueue``."""
+        handle = super().enqueue(args, opts, **options)
+        self.work()
+        return handle
+
+    def enqueue_many(
+        self,
+        args: Iterable[JobArgs],
+        opts: InsertOpts | None = None,
+        /,
+        *,
+        atomic: bool = True,
+        **options: Unpack[InsertOptions],
+    ) -> EnqueuedMany:
+        """Enqueue many jobs and work them; see ``SyncClient.enqueue_many``."""
+        many = super().enqueue_many(args, opts, atomic=atomic, **options)
+        self.work()
+        return many
+
+    def enqueue_batch(
+        self, jobs: Iterable[tuple[JobArgs, InsertOpts]], /, *, atomic: bool = True
+    ) -> EnqueuedMany:
+        """Enqueue many jobs with their own options and work them; see ``enqueue_batch``."""
+        many = super().enqueue_batch(jobs, atomic=atomic)
+        self.work()
+        return many
+
+    def work(self) -> None:
+        """See :meth:`InlineClient.work`.
+
+        Raises:
+            DriverError: the backend failed.
+        """
+        if current_job() is None:
+            portal = self._backend._own_portal()  # pyright: ignore[reportPrivateUsage]  # connections belong to the loop that the driver's synchronous side has already
+            portal.call(lambda: _work(self._backend, self._registry))
+
+
+async def _work(driver: AnyDriver, registry: Registry[Any]) -> None:
+    """Work what is due and what failed, as long as that changes anything."""
+    client: Client[Any] = Client(driver)
+    before: frozenset[object] = frozenset()
+    while left := await _left(client, registry.kinds):
+        now = frozenset((job.id, job.attempt) for job in left)
+        if now == before:
+            return  # in paused queues, or for newer code
+        before = now
+        await client.retry_many([job for job in left if job.state is JobState.RETRYABLE])
+        queues = sorted({job.queue for job in left})
+        async with worker_pool(driver, registry, queues=queues) as pool:
+            await pool.drain()
+
+
+async def _left(client: Client[Any], kinds: frozenset[str]) -> list[JobInfo]:
+    return [job async for job in client.list_all() if job.state in _TO_RUN and job.kind in kinds]

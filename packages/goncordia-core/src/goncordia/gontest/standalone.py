@@ -13,12 +13,19 @@ from goncordia._typing import TypeVar
 from goncordia.args import JobArgs
 from goncordia.client import Client, SyncClient
 from goncordia.driver import JobRow, JobState
-from goncordia.job import Job, SyncJob
+from goncordia.job import Job, ProcessJob, SyncJob
 from goncordia.memory import MemoryDriver
 from goncordia.options import InsertOptions
 from goncordia.payload.codec import args_decoder, decode_value, encode_value
 
-__all__ = ["StandaloneJob", "StandaloneSyncJob", "job", "sync_job"]
+__all__ = [
+    "StandaloneJob",
+    "StandaloneProcessJob",
+    "StandaloneSyncJob",
+    "job",
+    "process_job",
+    "sync_job",
+]
 
 A = TypeVar("A", bound=JobArgs)
 S = TypeVar("S")
@@ -136,6 +143,21 @@ class StandaloneSyncJob(SyncJob[A_co, S_co]):
         self._alone.cancel()
 
 
+class StandaloneProcessJob(ProcessJob[A_co]):
+    """What :func:`process_job` gives: a ``ProcessJob`` that also tells its checkpoints."""
+
+    __slots__ = ("_alone",)
+
+    def __init__(self, alone: StandaloneJob[A_co, Any]) -> None:
+        super().__init__(alone)
+        self._alone = alone
+
+    @property
+    def checkpoints(self) -> list[Any]:
+        """See :attr:`StandaloneJob.checkpoints`."""
+        return self._alone.checkpoints
+
+
 def _decoded(kind: str, stored: list[bytes]) -> list[Any]:
     return [decode_value(Any, text, what="checkpoint", kind=kind) for text in stored]
 
@@ -245,6 +267,30 @@ def sync_job(
     if client is not None:
         _check.instance("client", client, SyncClient, "a SyncClient")
     return StandaloneSyncJob(_made(args, attempt, checkpoint, options, _Hooks(app, None, client)))
+
+
+def process_job(
+    args: A,
+    /,
+    *,
+    attempt: int = 1,
+    checkpoint: object = None,
+    **options: Unpack[InsertOptions],
+) -> StandaloneProcessJob[A]:
+    """:func:`job` for a worker with ``execution="process"``: it is called here, in this process.
+
+    Args:
+        args: see :func:`job`.
+        attempt: see :func:`job`.
+        checkpoint: see :func:`job`.
+        options: see :func:`job`.
+
+    Raises:
+        PayloadError: the args would not come back equal, or the checkpoint has no JSON form.
+        ConfigurationError: a value is wrong.
+    """
+    made = _made(args, attempt, checkpoint, options, _Hooks(None, None, None))
+    return StandaloneProcessJob(made)
 
 
 def _made(
