@@ -23,6 +23,18 @@ class Resize:
     width: int
 
 
+class Turned:
+    """A codec: the text backwards."""
+
+    name = "turned"
+
+    def encode(self, _kind: str, text: bytes, /) -> bytes:
+        return text[::-1]
+
+    def decode(self, _kind: str, stored: bytes, /) -> bytes:
+        return stored[::-1]
+
+
 def plain() -> AnyDriver:
     return MemoryDriver()
 

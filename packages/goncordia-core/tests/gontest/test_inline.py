@@ -10,6 +10,7 @@ import pytest
 
 from goncordia import (
     AnyDriver,
+    ConfigurationError,
     Discard,
     InsertOpts,
     Job,
@@ -23,7 +24,7 @@ from goncordia import (
 from goncordia.gontest import InlineClient, MockClock, SyncInlineClient
 from goncordia.memory import MemoryDriver
 
-from .kit import DRIVERS, Resize, SendEmail
+from .kit import DRIVERS, Resize, SendEmail, Turned
 
 
 @dataclass
@@ -189,6 +190,15 @@ async def test_args_are_proved_and_decoded() -> None:
 async def test_defaults_are_those_of_a_client() -> None:
     client = InlineClient(MemoryDriver(), registry, app=Mails(), defaults=InsertOpts(tags=["test"]))
     assert (await client.get(await client.enqueue(Order("x")))).tags == ("test",)
+
+
+async def test_codecs_and_settings_of_the_pool(driver: AnyDriver) -> None:
+    mails = Mails()
+    client = InlineClient(driver, registry, app=mails, codec=Turned(), max_attempts=2)
+    info = await client.get(await client.enqueue(SendEmail("ann")))
+    assert (info.state, info.content, mails) == ("completed", "turned", ["ann"])
+    with pytest.raises(ConfigurationError, match="'queues' is no setting"):
+        InlineClient(driver, registry, queues=["mail"])
 
 
 def test_the_same_for_synchronous_code(driver: AnyDriver) -> None:

@@ -8,7 +8,7 @@ import pytest
 from goncordia import Client, ConfigurationError, Registry, SyncClient
 from goncordia.gontest import SyncTracker, Tracker, new_client
 
-from .kit import DRIVERS, Resize, SendEmail
+from .kit import DRIVERS, Resize, SendEmail, Turned
 
 registry = Registry()
 
@@ -133,6 +133,24 @@ async def test_args_of_an_older_shape_are_shown_and_do_not_count() -> None:
     await client.enqueue(Older("cat"))
     with pytest.raises(AssertionError, match="do not fit Resize"):
         await Tracker(client).require_enqueued(Resize, 1)
+
+
+async def test_args_by_a_codec_are_read_with_it() -> None:
+    driver = new_client().driver
+    client = Client(driver, codec=Turned())
+    await client.enqueue(SendEmail("ann"))
+    (found,) = await Tracker(client, codecs=Turned()).require_enqueued(SendEmail, 1)
+    assert found.args == SendEmail("ann")
+    assert SyncTracker(SyncClient(driver), codecs=[Turned()]).enqueued(SendEmail) == [found]
+
+    class Broken(Turned):
+        def decode(self, _kind: str, stored: bytes, /) -> bytes:
+            raise LookupError
+
+    with pytest.raises(AssertionError, match="codec 'turned' failed to decode"):
+        await Tracker(client, codecs=Broken()).require_enqueued(SendEmail, 1)
+    with pytest.raises(AssertionError, match="stored as 'turned', which this client cannot read"):
+        await Tracker(client).require_enqueued(SendEmail, 1)
 
 
 async def test_what_the_condition_raises_comes_out() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final, Generic, NoReturn, TypeVar
 
 import msgspec
@@ -10,7 +10,9 @@ import msgspec
 from goncordia import _check
 from goncordia.args import JobArgs
 from goncordia.client import JobInfo
-from goncordia.errors import PayloadError
+from goncordia.errors import CodecError, PayloadError
+from goncordia.payload.codec import CONTENT_JSON
+from goncordia.payload.codecs import Codec, decoded
 from goncordia.payload.fields import kind_of
 
 __all__ = ["Enqueued", "Expectation"]
@@ -41,6 +43,7 @@ class Expectation(Generic[A]):
         queue: they are in this queue; None: in any.
         tags: they have all of these tags.
         where: this is true of their args.
+        codecs: what reads args that are not stored as JSON, by name.
 
     Raises:
         ConfigurationError: a value is wrong.
@@ -53,6 +56,7 @@ class Expectation(Generic[A]):
         queue: str | None,
         tags: Collection[str],
         where: Callable[[A], object] | None,
+        codecs: Mapping[str, Codec],
     ) -> None:
         self._kind = kind_of(args)
         self._args = args
@@ -61,6 +65,7 @@ class Expectation(Generic[A]):
         if where is not None and not callable(where):
             _check.refuse("where", where, "a function of the args")
         self._where = where
+        self._codecs = codecs
 
     def among(self, jobs: Sequence[JobInfo]) -> list[Enqueued[A]]:
         """Those of the jobs that are meant."""
@@ -106,6 +111,9 @@ class Expectation(Generic[A]):
         return " ".join(parts)
 
     def _decoded(self, job: JobInfo) -> A:
+        if (codec := self._codecs.get(job.content)) is not None:
+            text = decoded(codec, job.kind, job.raw_args, job.id)
+            job = msgspec.structs.replace(job, raw_args=text, content=CONTENT_JSON)
         return job.args_as(self._args)
 
     def _why_not(self, job: JobInfo) -> str | None:
@@ -118,7 +126,7 @@ class Expectation(Generic[A]):
             return f"it has no tag {', '.join(sorted(missing))}"
         try:
             args = self._decoded(job)
-        except PayloadError as error:
+        except (PayloadError, CodecError) as error:
             return str(error)
         if self._where is not None and not self._where(args):
             return f"{_name_of(self._where)} says no"
@@ -137,7 +145,7 @@ class Expectation(Generic[A]):
         args: object
         try:
             args = self._decoded(job) if job.kind == self._kind else job.raw_args.decode()
-        except (PayloadError, UnicodeDecodeError):
+        except (PayloadError, CodecError, UnicodeDecodeError):
             args = job.raw_args
         shown = args if isinstance(args, str) else repr(args)
         if len(shown) > _SHOWN_ARGS:

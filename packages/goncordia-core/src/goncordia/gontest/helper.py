@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, Generic, TypeVar, Unpack, overload
 from uuid import UUID
@@ -19,12 +18,11 @@ from goncordia.clock import SystemClock
 from goncordia.driver import AnyDriver, FinishTo, JobState
 from goncordia.engine.events import Event, JobFinished, JobGivenBack, JobStarted
 from goncordia.errors import ConfigurationError
-from goncordia.gontest.pools import registry_of, worker_pool
+from goncordia.gontest.pools import checked_settings, registry_of, worker_pool
 from goncordia.job import Job, SyncJob
 from goncordia.memory import MemoryDriver
 from goncordia.options import InsertOptions
 from goncordia.payload.tasks import Task
-from goncordia.pool import WorkerPool
 from goncordia.registry import CallNext, Registry
 
 __all__ = ["WorkResult", "WorkerHelper", "require_work"]
@@ -36,14 +34,7 @@ R = TypeVar("R")
 _MANY: Final = 1000
 """Slots: a job that is not meant waits in one until the pool stops, and goes back unharmed."""
 
-_SETTINGS: Final = inspect.signature(WorkerPool).parameters.keys() - {
-    "driver",
-    "registry",
-    "queues",
-    "concurrency",
-    "shutdown_timeout",
-    "observer",
-}
+_OWN: Final = frozenset({"queues", "concurrency", "shutdown_timeout", "observer"})
 
 _BEGINS_WITHIN: Final = 10.0
 """Real seconds after which a job that nobody can claim is complained of."""
@@ -103,8 +94,7 @@ class WorkerHelper(Generic[S]):
         app: S | UnsetType = UNSET,
         **settings: Any,
     ) -> None:
-        _check.known("setting", settings, _SETTINGS)
-        self._settings = settings
+        self._settings = checked_settings(settings, _OWN)
         self._registry = _check.instance("registry", registry, Registry, "a Registry")
         self._driver: AnyDriver = MemoryDriver() if driver is None else driver
         self._app = app
@@ -151,7 +141,7 @@ class WorkerHelper(Generic[S]):
             "observer": one.observe,
         }
         registry = registry_of(self._registry, self._app, frozenset({info.kind}))
-        pool = worker_pool(self._driver, registry, **(self._settings | own))
+        pool = worker_pool(self._driver, registry, **{**self._settings, **own})
         async with pool:
             begun = await one.begun()
             if begun:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, Iterable
+from collections.abc import AsyncIterable, Iterable, Mapping
 from typing import Any, Final, TypeVar, Unpack
 
 from msgspec import UNSET, UnsetType
@@ -11,9 +11,10 @@ from msgspec import UNSET, UnsetType
 from goncordia.args import JobArgs
 from goncordia.client import Client, EnqueuedMany, JobHandle, JobInfo, SyncClient
 from goncordia.driver import AnyDriver, BaseDriver, JobState
-from goncordia.gontest.pools import registry_of, worker_pool
+from goncordia.gontest.pools import checked_settings, registry_of, worker_pool
 from goncordia.job import current_job
 from goncordia.options import InsertOptions, InsertOpts
+from goncordia.payload.codecs import Codec
 from goncordia.registry import Registry
 
 __all__ = ["InlineClient", "SyncInlineClient"]
@@ -23,6 +24,7 @@ S = TypeVar("S")
 Tx_contra = TypeVar("Tx_contra", contravariant=True)
 SyncTx_contra = TypeVar("SyncTx_contra", contravariant=True)
 
+_OWN: Final = frozenset({"queues"})
 _TO_RUN: Final = frozenset({JobState.AVAILABLE, JobState.RETRYABLE})
 
 
@@ -47,6 +49,8 @@ class InlineClient(Client[Tx_contra]):
         app: what workers find as ``job.app``, in place of what the registry's lifespan yields,
             which is else entered anew each time.
         defaults: options of every enqueue.
+        codec: what args become before they are stored, and are read with again.
+        settings: those of ``WorkerPool``, such as ``max_attempts`` or ``middleware``.
 
     Raises:
         ConfigurationError: a value is wrong.
@@ -59,10 +63,11 @@ class InlineClient(Client[Tx_contra]):
         *,
         app: S | UnsetType = UNSET,
         defaults: InsertOpts | None = None,
+        codec: Codec | None = None,
+        **settings: Any,
     ) -> None:
-        super().__init__(driver, defaults=defaults)
-        self._backend = driver
-        self._registry: Registry[Any] = registry_of(registry, app)
+        super().__init__(driver, defaults=defaults, codec=codec)
+        self._worked = _Worked(driver, registry_of(registry, app), codec, settings)
         self._lock = asyncio.Lock()
 
     async def enqueue(
@@ -109,7 +114,7 @@ class InlineClient(Client[Tx_contra]):
         """
         if current_job() is None:
             async with self._lock:
-                await _work(self._backend, self._registry)
+                await self._worked()
 
 
 class SyncInlineClient(SyncClient[SyncTx_contra]):
@@ -119,7 +124,9 @@ class SyncInlineClient(SyncClient[SyncTx_contra]):
         driver: see :class:`InlineClient`.
         registry: see :class:`InlineClient`.
         app: see :class:`InlineClient`.
-        defaults: options of every enqueue.
+        defaults: see :class:`InlineClient`.
+        codec: see :class:`InlineClient`.
+        settings: see :class:`InlineClient`.
 
     Raises:
         ConfigurationError: a value is wrong.
@@ -132,10 +139,12 @@ class SyncInlineClient(SyncClient[SyncTx_contra]):
         *,
         app: S | UnsetType = UNSET,
         defaults: InsertOpts | None = None,
+        codec: Codec | None = None,
+        **settings: Any,
     ) -> None:
-        super().__init__(driver, defaults=defaults)
+        super().__init__(driver, defaults=defaults, codec=codec)
         self._backend = driver
-        self._registry: Registry[Any] = registry_of(registry, app)
+        self._worked = _Worked(driver, registry_of(registry, app), codec, settings)
 
     def enqueue(
         self, args: A, opts: InsertOpts | None = None, /, **options: Unpack[InsertOptions]
@@ -175,23 +184,41 @@ class SyncInlineClient(SyncClient[SyncTx_contra]):
         """
         if current_job() is None:
             portal = self._backend._own_portal()  # pyright: ignore[reportPrivateUsage]  # connections belong to the loop that the driver's synchronous side has already
-            portal.call(lambda: _work(self._backend, self._registry))
+            portal.call(self._worked)
 
 
-async def _work(driver: AnyDriver, registry: Registry[Any]) -> None:
-    """Work what is due and what failed, as long as that changes anything."""
-    client: Client[Any] = Client(driver)
-    before: frozenset[object] = frozenset()
-    while left := await _left(client, registry.kinds):
-        now = frozenset((job.id, job.attempt) for job in left)
-        if now == before:
-            return  # in paused queues, or for newer code
-        before = now
-        await client.retry_many([job for job in left if job.state is JobState.RETRYABLE])
-        queues = sorted({job.queue for job in left})
-        async with worker_pool(driver, registry, queues=queues) as pool:
-            await pool.drain()
+class _Worked:
+    """Called, it works what is due and what failed, as long as that changes anything."""
 
+    def __init__(
+        self,
+        driver: AnyDriver,
+        registry: Registry[Any],
+        codec: Codec | None,
+        settings: Mapping[str, Any],
+    ) -> None:
+        codecs = {} if codec is None else {"codecs": codec}
+        self._settings = codecs | dict(checked_settings(settings, _OWN))
+        self._driver = driver
+        self._registry = registry
+        self._client: Client[Any] = Client(driver)
 
-async def _left(client: Client[Any], kinds: frozenset[str]) -> list[JobInfo]:
-    return [job async for job in client.list_all() if job.state in _TO_RUN and job.kind in kinds]
+    async def __call__(self) -> None:
+        before: frozenset[object] = frozenset()
+        while left := await self._left():
+            now = frozenset((job.id, job.attempt) for job in left)
+            if now == before:
+                return  # in paused queues, or for newer code
+            before = now
+            failed = [job for job in left if job.state is JobState.RETRYABLE]
+            await self._client.retry_many(failed)
+            queues = sorted({job.queue for job in left})
+            async with worker_pool(
+                self._driver, self._registry, queues=queues, **self._settings
+            ) as pool:
+                await pool.drain()
+
+    async def _left(self) -> list[JobInfo]:
+        kinds = self._registry.kinds
+        jobs = self._client.list_all()
+        return [job async for job in jobs if job.state in _TO_RUN and job.kind in kinds]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import inspect
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -18,7 +19,7 @@ from goncordia.options import InsertOpts
 from goncordia.pool import WorkerPool
 from goncordia.registry import Registry, WorkerSpec
 
-__all__ = ["MemoryClient", "new_client", "registry_of", "worker_pool"]
+__all__ = ["MemoryClient", "checked_settings", "new_client", "registry_of", "worker_pool"]
 
 S = TypeVar("S")
 
@@ -87,6 +88,21 @@ def registry_of(
         ConfigurationError: it is no registry.
     """
     return _View(_check.instance("registry", registry, Registry, "a Registry"), app, kinds)
+
+
+def checked_settings(settings: Mapping[str, Any], own: Collection[str]) -> Mapping[str, Any]:
+    """Settings for the pools of a helper.
+
+    Args:
+        settings: what the user gave.
+        own: the names of those that are the helper's own affair.
+
+    Raises:
+        ConfigurationError: there is no such setting, or it is the helper's own.
+    """
+    names = inspect.signature(WorkerPool).parameters.keys() - {"driver", "registry", *own}
+    _check.known("setting", settings, names)
+    return settings
 
 
 def worker_pool(

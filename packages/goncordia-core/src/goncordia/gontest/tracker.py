@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -10,6 +10,7 @@ from goncordia import _check
 from goncordia.args import JobArgs
 from goncordia.client import Client, JobInfo, SyncClient
 from goncordia.gontest.expected import Enqueued, Expectation
+from goncordia.payload.codecs import Codec, checked_codecs
 
 __all__ = ["SyncTracker", "Tracker"]
 
@@ -30,14 +31,16 @@ class Tracker:
 
     Args:
         client: reads the jobs; any other client of the same backend may enqueue them.
+        codecs: one, or several, for args that are not stored as JSON.
 
     Raises:
-        ConfigurationError: it is no ``Client``; for a ``SyncClient`` there is :class:`SyncTracker`.
+        ConfigurationError: a value is wrong; for a ``SyncClient`` there is :class:`SyncTracker`.
     """
 
-    def __init__(self, client: Client[Any]) -> None:
+    def __init__(self, client: Client[Any], *, codecs: Codec | Sequence[Codec] = ()) -> None:
         _check.instance("client", client, Client, "a Client")
         self._client = client
+        self._codecs = checked_codecs("codecs", codecs)
         self._forgotten: frozenset[UUID] = frozenset()
 
     async def jobs(self) -> list[JobInfo]:
@@ -69,7 +72,7 @@ class Tracker:
         Raises:
             ConfigurationError: a value is wrong.
         """
-        expected = Expectation(args, queue=queue, tags=tags, where=where)
+        expected = Expectation(args, queue=queue, tags=tags, where=where, codecs=self._codecs)
         return expected.among(await self.jobs())
 
     async def require_enqueued(
@@ -96,7 +99,7 @@ class Tracker:
             ConfigurationError: a value is wrong.
         """
         __tracebackhide__ = True  # pytest shows the test's own line
-        expected = Expectation(args, queue=queue, tags=tags, where=where)
+        expected = Expectation(args, queue=queue, tags=tags, where=where, codecs=self._codecs)
         return expected.require(count, await self.jobs())
 
     async def require_not_enqueued(
@@ -115,7 +118,7 @@ class Tracker:
             ConfigurationError: a value is wrong.
         """
         __tracebackhide__ = True  # as above
-        expected = Expectation(args, queue=queue, tags=tags, where=where)
+        expected = Expectation(args, queue=queue, tags=tags, where=where, codecs=self._codecs)
         expected.require_none(await self.jobs())
 
 
@@ -124,14 +127,16 @@ class SyncTracker:
 
     Args:
         client: reads the jobs.
+        codecs: see :class:`Tracker`.
 
     Raises:
         ConfigurationError: it is no ``SyncClient``.
     """
 
-    def __init__(self, client: SyncClient[Any]) -> None:
+    def __init__(self, client: SyncClient[Any], *, codecs: Codec | Sequence[Codec] = ()) -> None:
         _check.instance("client", client, SyncClient, "a SyncClient")
         self._client = client
+        self._codecs = checked_codecs("codecs", codecs)
         self._forgotten: frozenset[UUID] = frozenset()
 
     def jobs(self) -> list[JobInfo]:
@@ -157,7 +162,9 @@ class SyncTracker:
         Raises:
             ConfigurationError: a value is wrong.
         """
-        return Expectation(args, queue=queue, tags=tags, where=where).among(self.jobs())
+        return Expectation(args, queue=queue, tags=tags, where=where, codecs=self._codecs).among(
+            self.jobs()
+        )
 
     def require_enqueued(
         self,
@@ -176,7 +183,7 @@ class SyncTracker:
             ConfigurationError: a value is wrong.
         """
         __tracebackhide__ = True  # pytest shows the test's own line
-        expected = Expectation(args, queue=queue, tags=tags, where=where)
+        expected = Expectation(args, queue=queue, tags=tags, where=where, codecs=self._codecs)
         return expected.require(count, self.jobs())
 
     def require_not_enqueued(
@@ -195,5 +202,5 @@ class SyncTracker:
             ConfigurationError: a value is wrong.
         """
         __tracebackhide__ = True  # as above
-        expected = Expectation(args, queue=queue, tags=tags, where=where)
+        expected = Expectation(args, queue=queue, tags=tags, where=where, codecs=self._codecs)
         expected.require_none(self.jobs())
