@@ -16,9 +16,10 @@ back; a cut is over at once.
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from typing import Literal, Self, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
@@ -56,7 +57,7 @@ class ChaosProxy:
         self._lanes: dict[Direction, _Lane] = {direction: _Lane() for direction in BOTH}
         self._links: set[_Link] = set()
         self._accepted = 0
-        self._door: asyncio.Server | None = None
+        self._door: socket.socket | None = None
         self.host = "127.0.0.1"
         """Where it listens."""
         self.port = free_port()
@@ -102,10 +103,11 @@ class ChaosProxy:
         """
 
         async def cut() -> None:
-            for link in list(self._links):
+            links = list(self._links)
+            for link in links:
                 link.cut(direction)
-            if direction is None:
-                await asyncio.gather(*(link.gone.wait() for link in list(self._links)))
+            if direction is None and links:
+                await asyncio.wait([link.task for link in links])
 
         self._do(cut)
 
@@ -178,23 +180,28 @@ class ChaosProxy:
         return [self._lanes[d] for d in BOTH if direction in {None, d}]
 
     async def _listen(self) -> None:
+        # Not by asyncio's server: closed while somebody connects, it leaves that connection open.
         if self._door is None:
-            self._door = await asyncio.start_server(self._accept, self.host, self.port)
+            self._door = socket.create_server((self.host, self.port))
+            self._door.setblocking(False)
+            self._loop.add_reader(self._door, self._accept, self._door)
 
     async def _shut(self) -> None:
         if self._door is not None:
+            self._loop.remove_reader(self._door)
             self._door.close()
             self._door = None
 
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._accepted += 1
-        link = _Link(self._lanes)
-        self._links.add(link)
+    def _accept(self, door: socket.socket) -> None:
         try:
-            await link.run(reader, writer, self._server)
-        finally:
-            self._links.discard(link)
-            link.gone.set()
+            client, _ = door.accept()
+        except OSError:
+            return  # whoever it was has gone again
+        client.setblocking(False)
+        self._accepted += 1
+        link = _Link(client, self._server, self._lanes)
+        self._links.add(link)
+        link.task.add_done_callback(lambda _: self._links.discard(link))
 
 
 class _Lane:
@@ -209,43 +216,47 @@ class _Lane:
 class _Link:
     """One connection, from the client to the proxy and from there to the server."""
 
-    def __init__(self, lanes: dict[Direction, _Lane]) -> None:
-        self.gone = asyncio.Event()
+    def __init__(
+        self, client: socket.socket, server: tuple[str, int], lanes: dict[Direction, _Lane]
+    ) -> None:
         self._lanes = lanes
         self._pumps: dict[Direction, asyncio.Task[None]] = {}
-        self._task = asyncio.current_task()
+        self.task = asyncio.create_task(self._run(client, server))
 
     def cut(self, direction: Direction | None) -> None:
         """End it, or one direction of it."""
         if direction is None:
-            if self._task is not None:
-                self._task.cancel()
+            self.task.cancel()
         elif direction in self._pumps:
             self._pumps[direction].cancel()
 
-    async def run(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, server: tuple[str, int]
-    ) -> None:
+    async def _run(self, client: socket.socket, server: tuple[str, int]) -> None:
         """Forward until both directions have ended, or one is broken, or it is cut."""
-        ends = [writer]
-        try:
-            far_reader, far_writer = await asyncio.open_connection(*server)
-            ends.append(far_writer)
-            self._pumps = {
-                "up": asyncio.create_task(_pump(reader, far_writer, self._lanes["up"])),
-                "down": asyncio.create_task(_pump(far_reader, writer, self._lanes["down"])),
-            }
-            await asyncio.gather(*self._pumps.values())
-        except (OSError, asyncio.CancelledError):
-            pass  # what ended it has been seen by both ends when they are closed
-        finally:
-            for pump in self._pumps.values():
-                pump.cancel()
-            await asyncio.gather(*self._pumps.values(), return_exceptions=True)
-            for end in ends:
-                end.transport.abort()
-                with suppress(OSError):
-                    await end.wait_closed()
+        with client:
+            try:
+                reader, writer = await asyncio.open_connection(sock=client)
+                async with _closed(writer):
+                    far_reader, far_writer = await asyncio.open_connection(*server)
+                    async with _closed(far_writer), asyncio.TaskGroup() as pumps:
+                        up = _pump(reader, far_writer, self._lanes["up"])
+                        down = _pump(far_reader, writer, self._lanes["down"])
+                        self._pumps = {
+                            "up": pumps.create_task(up),
+                            "down": pumps.create_task(down),
+                        }
+            except* OSError:
+                pass  # both ends see that it has ended
+
+
+@asynccontextmanager
+async def _closed(writer: asyncio.StreamWriter) -> AsyncGenerator[None, None]:
+    """Close it at the end, at once."""
+    try:
+        yield
+    finally:
+        writer.transport.abort()
+        with suppress(OSError):
+            await writer.wait_closed()
 
 
 async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, lane: _Lane) -> None:

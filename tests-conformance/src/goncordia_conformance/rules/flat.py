@@ -66,6 +66,8 @@ class FlatFetchTests(Conformance, rule=8):
         costs: list[tuple[int, int]] = []
         for rows in (FEW, self.many - FEW):
             await _burden(lab, burden, rows)
+            if burden == "parked":
+                await _pass_over(session)
             costs.append(await _costs(lab, session, cost_of, burden))
         (found, nothing), (found_late, nothing_late) = costs
         assert 0 < found_late <= BOUND * found, f"a fetch of {TAKEN} jobs: {found}, {found_late}"
@@ -79,6 +81,16 @@ async def _costs(lab: Lab, session: Session, cost_of: CostOf, burden: str) -> tu
     # Among a backlog there is always something.
     nothing = 0 if burden == "backlog" else await _cost(session, cost_of, 0)
     return found, nothing
+
+
+async def _pass_over(session: Session) -> None:
+    """A job of a full group is parked by the first fetch that passes over it, at the latest."""
+    more = True
+    while more:
+        kinds = {"work": 1} if session.executor.capabilities.fetch_kinds else None
+        result = await session.executor.fetch(session.request(1, QueueFetch("default", 1, kinds)))
+        assert result.jobs == []
+        more = result.more
 
 
 async def _cost(session: Session, cost_of: CostOf, expected: int) -> int:

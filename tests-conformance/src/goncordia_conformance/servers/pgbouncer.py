@@ -29,7 +29,7 @@ listen_port = {listen}
 unix_socket_dir =
 auth_type = trust
 auth_file = {users}
-admin_users = postgres
+admin_users = {admin}
 pool_mode = transaction
 default_pool_size = 10
 max_client_conn = 1000
@@ -53,17 +53,22 @@ def run_pgbouncer(upstream: str) -> Generator[str, None, None]:
     home = Path(tempfile.mkdtemp(prefix="goncordia-pgbouncer-"))
     try:
         users, config = home / "users", home / "pgbouncer.ini"
-        users.write_text('"postgres" ""\n')
+        name = server.username or "postgres"
+        users.write_text(f'"{name}" "{server.password or ""}"\n')
         config.write_text(
-            CONFIG.format(host=server.hostname, port=server.port, listen=port, users=users)
+            CONFIG.format(
+                host=server.hostname, port=server.port, listen=port, users=users, admin=name
+            )
         )
         user = unprivileged_user("pgbouncer", "postgres")
         if user is not None:
             for path in (home, users, config):
                 shutil.chown(path, user)
-        command = ["pgbouncer", str(config)]
+        # Where Debian has it, which an ordinary user's PATH leaves out.
+        binary = shutil.which("pgbouncer") or "/usr/sbin/pgbouncer"
+        command = [binary, str(config)]
         with serve(command, partial(_answers, port), log=home / "log", user=user):
-            yield f"postgresql://{server.username or 'postgres'}@127.0.0.1:{port}{server.path}"
+            yield f"postgresql://{name}@127.0.0.1:{port}{server.path}"
     finally:
         shutil.rmtree(home, ignore_errors=True)
 

@@ -305,5 +305,6 @@ def postgres_backend(
     )
 
 
-PG: Final = postgres_backend("pg")
+_VERSION = os.environ.get("GONCORDIA_TEST_PG_VERSION")
+PG: Final = postgres_backend("pg", None if _VERSION is None else int(_VERSION))
 PG18: Final = postgres_backend("pg18", major=18)
