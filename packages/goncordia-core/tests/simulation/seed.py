@@ -28,6 +28,7 @@ _LATEST = 600.0
 """Virtual seconds after which a seed must have settled; most do within 150."""
 
 _EXPECTED_ERRORS = (
+    "failed, the job is discarded",  # the jobs' own failures
     "its result cannot be stored",  # the poisoned ones
     "goes on after the shutdown",  # the stubborn ones
     "the event loop has not turned",  # the blocked ones
