@@ -11,6 +11,12 @@ What else a page tells this test stands in comments that readers do not see, bef
     <!-- prints -->        it is what the program or the block before it prints
     <!-- raises -->        it is the error of the block before it
     <!-- run -->           its lines after "$ " are commands, each followed by what it prints
+    <!-- with: pg -->       from here on blocks need PostgreSQL, whose URL is DATABASE_URL, up to
+                            another such comment; "pg pgbouncer": also that, at PGBOUNCER_URL;
+                            "nothing": no server any more
+
+What a page has for a server is a test of its own, in a namespace and a folder of its own. There its
+SQL blocks run, too, and print their rows.
 
 In what is printed or raised, "…" stands for anything within a line, alone in one for any lines.
 """
@@ -28,16 +34,23 @@ import re
 import subprocess
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from goncordia.driver import BaseDriver
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md")), ROOT / "CONTRIBUTING.md"]
+PAGES = [
+    ROOT / "README.md",
+    *sorted(ROOT.glob("docs/*.md")),
+    *sorted(ROOT.glob("docs/postgresql/*.md")),
+    ROOT / "packages/goncordia-driver-pg/README.md",
+    ROOT / "CONTRIBUTING.md",
+]
 EXAMPLES = sorted(ROOT.glob("docs/examples/*.py"))
 SECONDS = 60
 
@@ -51,6 +64,7 @@ class Block:
     language: str
     text: str
     hidden: bool
+    servers: str
     notes: dict[str, str]
 
     def __str__(self) -> str:
@@ -61,6 +75,7 @@ def blocks(page: Path) -> Iterator[Block]:
     """The fenced blocks of a page, each with the notes that stand right before it."""
     notes: dict[str, str] = {}
     hidden = False
+    servers = ""
     lines = enumerate(page.read_text().splitlines(), 1)
     for number, line in lines:
         if fence := re.match(r"```(\w*)$", line):
@@ -69,8 +84,10 @@ def blocks(page: Path) -> Iterator[Block]:
                 if text == "```":
                     break
                 inside.append(text)
-            yield Block(page, number, fence[1], "\n".join(inside) + "\n", hidden, notes)
+            yield Block(page, number, fence[1], "\n".join(inside) + "\n", hidden, servers, notes)
             notes = {}
+        elif note := re.match(r"<!-- with: (.*) -->$", line):
+            servers = "" if note[1] == "nothing" else note[1]
         elif note := re.match(r"<!-- ([\w ]+?)(?:: (.*?))? -->$", line):
             notes[note[1]] = note[2] or ""
         elif line == "<!-- hidden":
@@ -136,6 +153,14 @@ class Reader:
             self._commands(block)
         if block.language == "python" and "not run" not in block.notes:
             self._run(block)
+        if block.language == "sql" and block.servers and "not run" not in block.notes:
+            self.printed = self._query(block.text)
+
+    def _query(self, statements: str) -> str:
+        with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection:
+            cursor = connection.execute(statements.encode())
+            rows = cursor.fetchall() if cursor.description else []
+        return "\n".join(" | ".join(map(str, row)) for row in rows)
 
     def _run(self, block: Block) -> None:
         if "asyncio.run(" in block.text or "__main__" in block.text:
@@ -183,17 +208,34 @@ class Reader:
                 await value.aclose()
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def titled(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+PARTS = [
+    pytest.param(page, servers, id=" with ".join(filter(None, (titled(page), servers))))
+    for page in PAGES
+    for servers in sorted({block.servers for block in blocks(page)})
+]
+
+
+@pytest.mark.parametrize(("page", "servers"), PARTS)
 def test_the_code_of_a_page_does_what_the_page_says(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    page: Path,
+    servers: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    provide: Callable[[str], None],
 ) -> None:
+    provide(servers)
     monkeypatch.chdir(tmp_path)
     with asyncio.Runner() as runner:
         reader = Reader(tmp_path, runner)
         monkeypatch.setitem(sys.modules, reader.module.__name__, reader.module)
         try:
             for block in blocks(page):
-                reader.read(block)
+                if block.servers == servers:
+                    reader.read(block)
             if reader.raised is not None:
                 raise reader.raised
         finally:
@@ -201,7 +243,9 @@ def test_the_code_of_a_page_does_what_the_page_says(
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
-def test_an_example_runs(example: Path, tmp_path: Path) -> None:
+def test_an_example_runs(example: Path, tmp_path: Path, provide: Callable[[str], None]) -> None:
+    if "DATABASE_URL" in example.read_text():
+        provide("pg")
     words = [sys.executable, "-W", "error", str(example)]
     ran(words, tmp_path)
 
@@ -212,7 +256,7 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=titled)
 def test_links_lead_somewhere(page: Path) -> None:
     text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
     for link in re.findall(r"\]\(([^)\s]+)\)", text):
