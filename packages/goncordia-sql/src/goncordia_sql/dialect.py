@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from goncordia_sql.statement import Op, ParamStyle, Sql
+from goncordia_sql.states import Stored
 from goncordia_sql.times import Times
 
 __all__ = ["Dialect"]
@@ -74,6 +75,10 @@ class Dialect(ABC):
     def columns(self, table: str, names: Iterable[str], /) -> str:
         """What a query of whole jobs selects: these columns of a job table of this name."""
         return ", ".join(f"{table}.{name}" for name in names)
+
+    def is_ready_of_kind(self, table: str, /) -> str:
+        """A condition: the job is ready. Said so that the index by kind is used, and no other."""
+        return f"{table}.state = {Stored.READY}"
 
     def lock(self, table: str, /) -> str:
         """What ends a query whose rows of this table are changed next in the same transaction.

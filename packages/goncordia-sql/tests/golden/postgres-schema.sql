@@ -45,7 +45,7 @@ CREATE TABLE "goncordia".job (
 CREATE INDEX job_ready ON "goncordia".job (queue, nice, run_at, id)
         WHERE state = 1;
 CREATE INDEX job_ready_kind ON "goncordia".job (kind, queue, nice, run_at, id)
-        WHERE state = 1;
+        WHERE state >= 1 AND state <= 1;
 CREATE INDEX job_later ON "goncordia".job (queue, run_at) INCLUDE (failed)
         WHERE state = 0;
 CREATE INDEX job_running ON "goncordia".job (session, fetch_no, id)

@@ -120,20 +120,21 @@ j.checkpoint FROM "goncordia".job j WHERE j.state = 1 AND j.queue = $1 AND (j.ni
 SELECT j.id, j.kind, j.queue, j.nice, j.run_at, coalesce(j.args_raw, convert_to(j.args, 'UTF8')) AS
 args, j.content, j.payload_version, j.max_attempts, j.timeout, j.tags, j.meta, j.unique_key,
 j.unique_hold, j.unique_until, j.group_name, j.group_limit, j.attempt, j.created_at, j.errors,
-j.checkpoint FROM "goncordia".job j WHERE j.state = 1 AND j.queue = $1 AND j.kind = $2 ORDER BY
-j.nice, j.run_at, j.id LIMIT $3 FOR UPDATE OF j SKIP LOCKED;
+j.checkpoint FROM "goncordia".job j WHERE j.state >= 1 AND j.state <= 1 AND j.queue = $1 AND j.kind
+= $2 ORDER BY j.nice, j.run_at, j.id LIMIT $3 FOR UPDATE OF j SKIP LOCKED;
 
 -- fetch.ready_kind_after
 SELECT j.id, j.kind, j.queue, j.nice, j.run_at, coalesce(j.args_raw, convert_to(j.args, 'UTF8')) AS
 args, j.content, j.payload_version, j.max_attempts, j.timeout, j.tags, j.meta, j.unique_key,
 j.unique_hold, j.unique_until, j.group_name, j.group_limit, j.attempt, j.created_at, j.errors,
-j.checkpoint FROM "goncordia".job j WHERE j.state = 1 AND j.queue = $1 AND j.kind = $2 AND (j.nice,
-j.run_at, j.id) > ($3, $4, $5) ORDER BY j.nice, j.run_at, j.id LIMIT $6 FOR UPDATE OF j SKIP LOCKED;
+j.checkpoint FROM "goncordia".job j WHERE j.state >= 1 AND j.state <= 1 AND j.queue = $1 AND j.kind
+= $2 AND (j.nice, j.run_at, j.id) > ($3, $4, $5) ORDER BY j.nice, j.run_at, j.id LIMIT $6 FOR UPDATE
+OF j SKIP LOCKED;
 
 -- fetch.kinds_ready
 SELECT k.value FROM (SELECT u.value FROM unnest($1::text[]) AS u(value) LIMIT
-cardinality($1::text[])) AS k WHERE EXISTS ( SELECT 1 FROM "goncordia".job j WHERE j.state = 1 AND
-j.queue = $2 AND j.kind = k.value);
+cardinality($1::text[])) AS k WHERE EXISTS ( SELECT 1 FROM "goncordia".job j WHERE j.state >= 1 AND
+j.state <= 1 AND j.queue = $2 AND j.kind = k.value);
 
 -- fetch.claim
 UPDATE "goncordia".job SET state = 3, attempt = attempt + 1, started = 0, ended_session = session,
@@ -170,12 +171,12 @@ worker_id = $16::text FROM ready r WHERE j.id = r.id AND NOT (SELECT bool_or(oth
 RETURNING j.id, j.kind, j.queue, j.nice, j.run_at, coalesce(j.args_raw, convert_to(j.args, 'UTF8'))
 AS args, j.content, j.payload_version, j.max_attempts, j.timeout, j.tags, j.meta, j.unique_key,
 j.unique_hold, j.unique_until, j.group_name, j.group_limit, j.attempt - 1 AS attempt, j.created_at,
-j.errors, j.checkpoint ) SELECT NULL::integer AS flags, NULL::uuid[] AS done, c.* FROM claimed c
+j.errors, j.checkpoint ) SELECT NULL::integer AS flags, NULL::text[] AS done, c.* FROM claimed c
 UNION ALL SELECT CASE WHEN f.open THEN 1 ELSE 0 END + CASE WHEN f.paused THEN 2 ELSE 0 END + CASE
 WHEN f.next_run_at <= f.now THEN 4 ELSE 0 END + CASE WHEN (SELECT bool_or(other) FROM ready) THEN 8
-ELSE 0 END, CASE WHEN f.done < $4::bigint THEN ARRAY(SELECT id FROM done) END, NULL, NULL, NULL,
-NULL, f.next_run_at, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-f.now, NULL, NULL FROM facts f;
+ELSE 0 END, CASE WHEN f.done < $4::bigint THEN ARRAY(SELECT id::text FROM done) END, NULL, NULL,
+NULL, NULL, f.next_run_at, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+NULL, f.now, NULL, NULL FROM facts f;
 
 -- finish.held
 SELECT k.n, j.state, j.run_at, j.failed, j.attempt, j.started, j.cancel_requested, j.session,

@@ -12,7 +12,7 @@ from goncordia_sql.dialect import Dialect
 from goncordia_sql.ops.base import Topic, as_text
 from goncordia_sql.ops.groups import Groups
 from goncordia_sql.rows import RowCodec
-from goncordia_sql.statement import Op
+from goncordia_sql.statement import Op, Sql
 from goncordia_sql.states import WAITING, Hold, Stored, reported
 
 __all__ = ["Changing"]
@@ -39,6 +39,25 @@ class _Job:
         return reported(self.state, self.run_at, self.failed, now)
 
 
+class _Writes:
+    """What is to be written, in order; the same statement many times goes as one batch."""
+
+    def __init__(self) -> None:
+        self._pending: list[tuple[Sql, list[tuple[Any, ...]]]] = []
+
+    def add(self, sql: Sql, *values: Any) -> None:
+        """Write this later, the values in the order of the statement's parameters."""
+        if not self._pending or self._pending[-1][0] is not sql:
+            self._pending.append((sql, []))
+        self._pending[-1][1].append(values)
+
+    def flush(self) -> Op[None]:
+        """Write now."""
+        pending, self._pending = self._pending, []
+        for sql, rows in pending:
+            yield sql.batch(rows)
+
+
 class Changing(Topic):
     """``change_many`` and the cancel inside a transaction."""
 
@@ -53,6 +72,7 @@ class Changing(Topic):
             FROM {dialect.each_id(":ids")} AS k JOIN {job} j ON j.id = k.id
             ORDER BY j.id {dialect.lock("j")}
             """)
+        # These are written together, the values in the order of the parameters.
         self._cancel = dialect.sql(f"""
             UPDATE {job} SET state = {Stored.CANCELLED}, finished_at = :now,
                 held_key = CASE WHEN unique_hold = {Hold.ACTIVE} THEN NULL ELSE held_key END
@@ -86,6 +106,7 @@ class Changing(Topic):
         rows = (yield self._jobs(ids=self.dialect.ids(ids))).rows
         jobs: dict[UUID, _Job] = {ids[row[0]]: _Job(row[1:]) for row in rows}
         answers: list[Changed] = []
+        writes = _Writes()
         left: Counter[str] = Counter()
         for change in changes:
             job = jobs.get(change.id)
@@ -93,7 +114,7 @@ class Changing(Topic):
                 answers.append(_GONE)
                 continue
             was_ready = job.state == Stored.READY
-            answer = yield from self._change(change, job, now)
+            answer = yield from self._change(change, job, now, writes)
             answers.append(answer)
             if answer.status == "CHANGED":
                 if change.action == "delete":
@@ -101,46 +122,49 @@ class Changing(Topic):
                 # Also when it is ready again: it has another place now.
                 if was_ready and job.group is not None:
                     left[job.group] += 1
+        yield from writes.flush()
         if left:
             yield from self._groups.unpark(left)
         return answers
 
-    def _change(self, change: Change, job: _Job, now: Any) -> Op[Changed]:
+    def _change(self, change: Change, job: _Job, now: Any, writes: _Writes) -> Op[Changed]:
         match change.action:
             case "cancel":
-                return (yield from self._do_cancel(job, now))
+                return self._do_cancel(job, now, writes)
             case "retry":
-                return (yield from self._do_retry(job, now))
+                return (yield from self._do_retry(job, now, writes))
             case "reschedule":
                 run_at = self.times.resolve(change.when, now)
-                return (yield from self._do_reschedule(job, run_at, now))
+                return self._do_reschedule(job, run_at, now, writes)
             case "delete":
                 if job.state == Stored.RUNNING:
                     return Changed("CONFLICT", JobState.RUNNING)
-                yield self._delete(id=job.id)
+                writes.add(self._delete, job.id)
                 return Changed("CHANGED")
 
-    def _do_cancel(self, job: _Job, now: Any) -> Op[Changed]:
+    def _do_cancel(self, job: _Job, now: Any, writes: _Writes) -> Changed:
         if job.state in WAITING:
-            yield self._cancel(id=job.id, now=now)
+            writes.add(self._cancel, now, job.id)
             job.state = Stored.CANCELLED.value
             return Changed("CHANGED", JobState.CANCELLED)
         if job.state == Stored.RUNNING:
-            yield self._request_cancel(id=job.id)
+            writes.add(self._request_cancel, job.id)
             return Changed("REQUESTED", JobState.RUNNING)
         return Changed(
             "ALREADY" if job.state == Stored.CANCELLED else "CONFLICT", job.reported(now)
         )
 
-    def _do_retry(self, job: _Job, now: Any) -> Op[Changed]:
+    def _do_retry(self, job: _Job, now: Any, writes: _Writes) -> Op[Changed]:
         if job.state == Stored.RUNNING:
             return Changed("CONFLICT", JobState.RUNNING)
         if job.state in WAITING:
             if job.run_at <= now:
                 return Changed("ALREADY", JobState.AVAILABLE)
-            yield from self._do_move(job, now, now)
+            self._do_move(job, now, now, writes)
             return Changed("CHANGED", JobState.AVAILABLE)
         if job.key is not None and job.hold == Hold.ACTIVE:
+            # An earlier change of this request may have freed the key.
+            yield from writes.flush()
             for holder, hold, until in (yield self._key_holder(key=job.key)).rows:
                 if hold != Hold.UNTIL_TIME or now < until:
                     return Changed("CONFLICT", job.reported(now), self.dialect.id_out(holder))
@@ -148,19 +172,19 @@ class Changing(Topic):
             yield self._set_key(id=job.id, key=job.key)
         if job.max_attempts is not None:
             job.max_attempts = max(job.max_attempts, job.attempt + 1)
-        yield self._revive(id=job.id, now=now, max_attempts=job.max_attempts)
+        writes.add(self._revive, now, job.max_attempts, job.id)
         job.state, job.run_at = Stored.READY.value, now
         return Changed("CHANGED", JobState.AVAILABLE)
 
-    def _do_reschedule(self, job: _Job, run_at: Any, now: Any) -> Op[Changed]:
+    def _do_reschedule(self, job: _Job, run_at: Any, now: Any, writes: _Writes) -> Changed:
         if job.state not in WAITING:
             return Changed("CONFLICT", job.reported(now))
         if job.run_at == run_at:
             return Changed("ALREADY", job.reported(now))
-        yield from self._do_move(job, run_at, now)
+        self._do_move(job, run_at, now, writes)
         return Changed("CHANGED", job.reported(now))
 
-    def _do_move(self, job: _Job, run_at: Any, now: Any) -> Op[None]:
+    def _do_move(self, job: _Job, run_at: Any, now: Any, writes: _Writes) -> None:
         job.state = (Stored.READY if run_at <= now else Stored.LATER).value
         job.run_at = run_at
-        yield self._move(id=job.id, state=job.state, run_at=run_at)
+        writes.add(self._move, job.state, run_at, job.id)

@@ -126,11 +126,15 @@ class Fetch(Topic):
         order = f"ORDER BY j.nice, j.run_at, j.id LIMIT :most {dialect.lock_free('j')}"
         self._ready = dialect.sql(f"{ready} {order}")
         self._ready_after = dialect.sql(f"{ready} {after} {order}")
-        self._ready_kind = dialect.sql(f"{ready} AND j.kind = :kind {order}")
-        self._ready_kind_after = dialect.sql(f"{ready} AND j.kind = :kind {after} {order}")
+        of_kind = f"""
+            SELECT {dialect.columns("j", READY_ROW)} FROM {job} j
+            WHERE {dialect.is_ready_of_kind("j")} AND j.queue = :queue AND j.kind = :kind
+            """
+        self._ready_kind = dialect.sql(f"{of_kind} {order}")
+        self._ready_kind_after = dialect.sql(f"{of_kind} {after} {order}")
         self._kinds_ready = dialect.sql(f"""
             SELECT k.value FROM {dialect.each_text(":kinds")} AS k WHERE EXISTS (
-                SELECT 1 FROM {job} j WHERE j.state = {Stored.READY} AND j.queue = :queue
+                SELECT 1 FROM {job} j WHERE {dialect.is_ready_of_kind("j")} AND j.queue = :queue
                 AND j.kind = k.value)
             """)
         self._claim = dialect.sql(f"""

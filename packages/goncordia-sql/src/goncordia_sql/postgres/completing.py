@@ -85,7 +85,11 @@ class Completed(NamedTuple):
 
     def left(self, done: Sequence[Any] | None) -> frozenset[UUID]:
         """Those that are not completed, if these are; None: all are."""
-        return NONE if done is None else frozenset(self.ids).difference(done)
+        return NONE if done is None else frozenset(self.ids).difference(map(_as_id, done))
+
+
+def _as_id(raw: UUID | str) -> UUID:
+    return UUID(raw) if isinstance(raw, str) else raw
 
 
 NOTHING: Final = Completed(None, [], [], [])

@@ -10,6 +10,7 @@ from goncordia.clock import Clock
 from goncordia.errors import ConfigurationError
 from goncordia_sql.dialect import Dialect
 from goncordia_sql.statement import Op, ParamStyle, Sql
+from goncordia_sql.states import Stored
 from goncordia_sql.times import NativeTimes
 
 __all__ = ["PostgresDialect", "checked_schema", "quoted"]
@@ -90,6 +91,13 @@ class PostgresDialect(Dialect):
         """See :meth:`Dialect.columns`."""
         args = f"coalesce({table}.args_raw, convert_to({table}.args, 'UTF8')) AS args"
         return ", ".join(args if name == "args" else f"{table}.{name}" for name in names)
+
+    def is_ready_of_kind(self, table: str, /) -> str:
+        """See :meth:`Dialect.is_ready_of_kind`. No other index's condition follows from this one.
+
+        A planner without statistics takes the index in order for as good, and filters by kind.
+        """
+        return f"{table}.state >= {Stored.READY} AND {table}.state <= {Stored.READY}"
 
     def lock(self, table: str, /) -> str:
         """See :meth:`Dialect.lock`."""

@@ -101,13 +101,13 @@ class PostgresFetch(Fetch):
                 FROM ready r WHERE j.id = r.id AND NOT (SELECT bool_or(other) FROM ready)
                 RETURNING {claimed}
             )
-            SELECT NULL::integer AS flags, NULL::uuid[] AS done, c.* FROM claimed c
+            SELECT NULL::integer AS flags, NULL::text[] AS done, c.* FROM claimed c
             UNION ALL SELECT
                 CASE WHEN f.open THEN {_OPEN} ELSE 0 END
                     + CASE WHEN f.paused THEN {_PAUSED} ELSE 0 END
                     + CASE WHEN f.next_run_at <= f.now THEN {_DUE} ELSE 0 END
                     + CASE WHEN (SELECT bool_or(other) FROM ready) THEN {_OTHER} ELSE 0 END,
-                CASE WHEN f.done < :done_most::bigint THEN ARRAY(SELECT id FROM done) END,
+                CASE WHEN f.done < :done_most::bigint THEN ARRAY(SELECT id::text FROM done) END,
                 {_facts()}
             FROM facts f
             """)

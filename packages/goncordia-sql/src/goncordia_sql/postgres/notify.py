@@ -9,14 +9,14 @@ not understand it takes for a gap.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TypeVar
 from uuid import UUID
 
 import msgspec
 
 from goncordia.driver import After, NewJob, Wake
-from goncordia_sql.postgres.dialect import PostgresDialect, quoted
+from goncordia_sql.postgres.dialect import PostgresDialect
 from goncordia_sql.statement import Op, Sql
 
 __all__ = ["News", "Notify", "channel_of", "heard", "watched"]
@@ -138,13 +138,24 @@ class Notify:
     def __init__(self, dialect: PostgresDialect) -> None:
         self.channel = channel_of(dialect.schema)
         """The schema's channel."""
-        self.listen = f"LISTEN {quoted(self.channel)}"
-        """What a listener runs, once."""
         self._send = dialect.sql("SELECT pg_notify(:channel::text, :message::text)")
+        self._send_of_jobs = dialect.sql(f"""
+            SELECT m.id, pg_notify(:channel::text, m.message)
+            FROM unnest(:ids::uuid[], :messages::text[]) AS m(id, message)
+            WHERE EXISTS (SELECT 1 FROM {dialect.job} j WHERE j.id = m.id)
+            """)
 
     def send(self, news: News) -> Op[None]:
         """Say it, at the commit."""
         yield self._send.alone(channel=self.channel, message=news.message())
+
+    def send_of_jobs(self, messages: Mapping[UUID, str]) -> Op[set[UUID]]:
+        """Say each message whose job is there by now; the ids of those jobs."""
+        found = yield self._send_of_jobs.alone(
+            channel=self.channel, ids=list(messages), messages=list(messages.values())
+        )
+        # An id of asyncpg's is equal to one of Python's.
+        return {row[0] for row in found.rows}
 
 
 def watched(operation: Op[T], sql: Sql, seen: Callable[[], None]) -> Op[T]:

@@ -101,9 +101,9 @@ def _indexes(dialect: PostgresDialect) -> tuple[str, ...]:
     return (
         f"""CREATE INDEX job_ready ON {job} (queue, nice, run_at, id)
         WHERE state = {Stored.READY}""",
-        # By kind first: it must not look like an index on a queue.
+        # See PostgresDialect.is_ready_of_kind.
         f"""CREATE INDEX job_ready_kind ON {job} (kind, queue, nice, run_at, id)
-        WHERE state = {Stored.READY}""",
+        WHERE state >= {Stored.READY} AND state <= {Stored.READY}""",
         f"""CREATE INDEX job_later ON {job} (queue, run_at) INCLUDE (failed)
         WHERE state = {Stored.LATER}""",
         f"""CREATE INDEX job_running ON {job} (session, fetch_no, id)
