@@ -7,6 +7,7 @@ cut off or told to go and when, what the handlers do. The same seed gives the sa
 - `network`, `driver`, `backend`, `heart`: the way from an engine to the memory driver, what goes
   wrong on it, and the heartbeat thread's stand-in
 - `work`, `clients`, `chaos`: what handlers do, what clients ask for, what befalls processes
+- `schedulers`: periodic jobs, who enqueues them, and what befalls those
 - `world`, `seed`, `options`: one seed, put together and run
 - `ledger` (`books`, `entries`, `requests`, `effects`, `runs`, `balance`): what must hold
 - `planting`, `bugs`: bugs planted on purpose, which the ledger must notice

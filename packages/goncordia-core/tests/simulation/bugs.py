@@ -5,7 +5,16 @@ The ledger must notice each of them, or it would not notice when the engine had 
 
 from __future__ import annotations
 
-from . import bugs_backend, bugs_claims, bugs_runs, bugs_session
+from . import bugs_backend, bugs_claims, bugs_cron, bugs_runs, bugs_session
 from .planting import BUGS, Bug, planted
 
-__all__ = ["BUGS", "Bug", "bugs_backend", "bugs_claims", "bugs_runs", "bugs_session", "planted"]
+__all__ = [
+    "BUGS",
+    "Bug",
+    "bugs_backend",
+    "bugs_claims",
+    "bugs_cron",
+    "bugs_runs",
+    "bugs_session",
+    "planted",
+]

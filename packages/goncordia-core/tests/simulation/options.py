@@ -20,6 +20,7 @@ class Options:
         hot_admin: cancels, each soon followed by a retry, all the time; None: now and then.
         focus: something always befalls the processes, and while one of these is under way.
         records: sessions are records and not the backend's own; None: now and then.
+        cron: there are periodic jobs and schedulers; None: now and then.
         weak: the backend does all that the contract allows a weak one.
         keep_trace: keep the trace as text, for a person.
     """
@@ -30,6 +31,7 @@ class Options:
     hot_admin: bool | None = None
     focus: tuple[str, ...] = ()
     records: bool | None = None
+    cron: bool | None = None
     weak: bool = True
     keep_trace: bool = False
 

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import gc
 import logging
+import random
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
@@ -19,6 +20,7 @@ from .clients import Clients
 from .heart import SimHeart
 from .loop import DeadlockError, LivelockError, SimLoop
 from .options import Options, Verdict
+from .schedulers import Timetable
 from .work import BEHAVIOURS
 from .world import World
 
@@ -26,6 +28,9 @@ __all__ = ["abandon", "simulate", "simulated"]
 
 _LATEST = 600.0
 """Virtual seconds after which a seed must have settled; most do within 150."""
+
+_CRON = 0.25
+"""The share of seeds with periodic jobs."""
 
 _EXPECTED_ERRORS = (
     "failed, the job is discarded",  # the jobs' own failures
@@ -40,7 +45,7 @@ def simulate(seed: int, options: Options | None = None) -> Verdict:
     world = World(seed, options or Options())
     with simulated() as errors:
         try:
-            world.loop.run_until_complete(_live(world))
+            world.loop.run_until_complete(_live(world, random.Random(f"timetable {seed}")))
         except DeadlockError:
             world.books.bad("nothing is ready and no timer is set")
         except LivelockError:
@@ -63,7 +68,7 @@ def simulate(seed: int, options: Options | None = None) -> Verdict:
     return verdict
 
 
-async def _live(world: World) -> None:
+async def _live(world: World, cron_rng: random.Random) -> None:
     rng = world.rng
     errors: list[str] = []
     world.loop.set_exception_handler(
@@ -86,6 +91,9 @@ async def _live(world: World) -> None:
     ):
         if rng.random() < chance:
             acts.append(act)
+    has_cron = cron_rng.random() < _CRON
+    if has_cron if world.options.cron is None else world.options.cron:
+        acts.append(Timetable(world, cron_rng).schedule)
     tasks = {act.__name__: world.spawn(act()) for act in acts}
     settled = await _settle(world, tasks.values())
     for name, task in tasks.items():

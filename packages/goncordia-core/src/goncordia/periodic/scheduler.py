@@ -8,6 +8,7 @@ import logging
 import random
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from operator import itemgetter
 from typing import Final, Self
 
 from goncordia._check import Duration, instance, refuse, seconds, sequence
@@ -210,14 +211,15 @@ class CronScheduler:
         if upcoming is None:
             upcoming = self._upcoming = await self._firing.read(self._entries, _report)
         now = await self._calls.once(self._driver.executor().now())
-        for entry in self._entries:
-            due = upcoming[entry.id]
-            if due is None or due > now:
-                continue
+        due = [(when, entry) for entry in self._entries if (when := upcoming[entry.id]) is not None]
+        # What has waited longest comes first, so that no error holds the same entries up each time.
+        for when, entry in sorted(due, key=itemgetter(0)):
+            if when > now:
+                break
             if self._told or not self.leading:
                 return 0.0
             upcoming[entry.id] = await self._firing.fire(entry, _report)
-        waits = [(due - now) / _SECOND for due in upcoming.values() if due is not None]
+        waits = [(when - now) / _SECOND for when in upcoming.values() if when is not None]
         return min([self._ask_at - self._clock.monotonic(), *waits])
 
     async def _ask(self) -> None:
