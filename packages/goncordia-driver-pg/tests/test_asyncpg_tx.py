@@ -191,7 +191,9 @@ async def test_settings_of_the_caller_play_no_part_and_stay(
         await driver.unwrap_tx(db).insert_many([job, new_job()])
         await driver.unwrap_tx(db).cancel_many([job.id])
         assert await db.fetch(query) == before
-        assert not await db.fetchval("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'")
+        assert not await db.fetchval(
+            "SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'advisory'"
+        )
     assert await count(driver) == 2
 
 

@@ -39,14 +39,15 @@ async def locked(db: asyncpg.Connection, schema: str) -> AsyncIterator[None]:
         yield
 
 
-async def waiting(db: asyncpg.Connection) -> list[int]:
-    """The backends that wait for a lock of this connection; waits until there is one."""
+async def waiting(db: asyncpg.Connection, task: asyncio.Task[Any]) -> list[int]:
+    """The backends that wait for a lock of this connection; waits until the task's does."""
     query = "SELECT pid FROM pg_stat_activity WHERE $1 = ANY(pg_blocking_pids(pid))"
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         found: list[asyncpg.Record] = []
         while not found:
             await asyncio.sleep(0.01)
             found = await db.fetch(query, db.get_server_pid())
+            assert not task.done(), task
     return [row["pid"] for row in found]
 
 
@@ -87,7 +88,7 @@ async def test_connections_that_were_ended_are_made_anew(
             group.create_task(driver.executor().insert_many([new_job()]))
     await db.execute("""
         SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-        WHERE application_name = 'goncordia' AND pid <> pg_backend_pid()
+        WHERE application_name = 'goncordia' AND datname = current_database()
         """)
     job = new_job()
     for _ in range(20):
@@ -106,7 +107,7 @@ async def test_a_connection_that_is_ended_in_the_middle(
     jobs = [new_job(unique_key=bytes([n]) * 32) for n in range(count)]
     async with locked(db, pg_schema):
         inserting = asyncio.create_task(driver.executor().insert_many(jobs))
-        (pid,) = await waiting(db)
+        (pid,) = await waiting(db, inserting)
         await db.execute("SELECT pg_terminate_backend($1)", pid)
         with pytest.raises(DriverUnavailableError) as caught:
             await inserting
@@ -124,7 +125,7 @@ async def test_before_its_commit_a_transaction_has_written_nothing(
     await driver.executor().insert_many([job])
     async with locked(db, pg_schema):
         changing = asyncio.create_task(driver.executor().change_many([Change(job.id, "delete")]))
-        (pid,) = await waiting(db)
+        (pid,) = await waiting(db, changing)
         await db.execute("SELECT pg_terminate_backend($1)", pid)
         with pytest.raises(DriverUnavailableError) as caught:
             await changing
@@ -151,7 +152,7 @@ async def test_an_exhausted_pool(
         await driver.ready()
         async with locked(db, migrated):
             inserting = asyncio.create_task(driver.executor().insert_many([new_job()]))
-            await waiting(db)
+            await waiting(db, inserting)
             with pytest.raises(DriverBusyError, match="none of the pool's") as caught:
                 await driver.executor().count(ListFilter())
             assert caught.value.outcome == "not_applied"
@@ -171,11 +172,12 @@ async def test_a_cancelled_call_leaves_the_pool_whole(
         ):
             async with locked(db, migrated):
                 calling = asyncio.create_task(call())
-                await waiting(db)
+                await waiting(db, calling)
                 calling.cancel()
                 with pytest.raises(asyncio.CancelledError):
                     await calling
-            assert await driver.executor().count(ListFilter()) == 1
+            # Whether it took effect all the same, nobody knows.
+            assert await driver.executor().count(ListFilter()) in {0, 1, 2}
 
 
 async def test_a_read_only_server(make: Any, migrated: str, pg_dsn: str, new_job: NewJobs) -> None:

@@ -17,7 +17,8 @@ from goncordia_sql.postgres.notify import channel_of
 
 NewJobs = Callable[..., NewJob]
 
-HEARS = "SELECT pid FROM pg_stat_activity WHERE query = $1 AND state = 'idle'"
+HERE = "datname = current_database() AND state = 'idle'"
+HEARS = f"SELECT pid FROM pg_stat_activity WHERE query = $1 AND {HERE}"
 
 
 class Ears:
@@ -33,7 +34,7 @@ class Ears:
             self.heard.put_nowait(wake)
 
     async def next(self) -> Wake:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             return await self.heard.get()
 
     async def close(self) -> None:
@@ -43,7 +44,7 @@ class Ears:
 
 async def pid_of_listener(db: asyncpg.Connection, schema: str, *, but: int = 0) -> int:
     """The backend that listens; waits until there is one."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while True:
             found = await db.fetch(HEARS, f'LISTEN "{channel_of(schema)}"')
             for row in found:
@@ -149,9 +150,9 @@ async def test_a_quiet_server_is_asked_whether_it_is_there(
 ) -> None:
     monkeypatch.setattr("goncordia_driver_pg.listener._KEEP_ALIVE", 0.05)
     ears = Ears(driver)
-    query = "SELECT count(*) FROM pg_stat_activity WHERE query = 'SELECT 1' AND state = 'idle'"
+    query = f"SELECT count(*) FROM pg_stat_activity WHERE query = 'SELECT 1' AND {HERE}"
     found = 0
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not found:
             await asyncio.sleep(0.01)
             found = await db.fetchval(query)

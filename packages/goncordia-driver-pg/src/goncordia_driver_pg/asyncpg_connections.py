@@ -17,9 +17,9 @@ from goncordia_driver_pg.literals import array_literal, with_text_arrays
 from goncordia_sql import Batch, Rows, Statement
 
 __all__ = [
+    "AsyncpgBorrowed",
     "AsyncpgConnection",
     "AsyncpgLibrary",
-    "AsyncpgPool",
     "AsyncpgSide",
     "AsyncpgTx",
 ]
@@ -124,6 +124,15 @@ class AsyncpgConnection:
         )
         return Rows(rows, _changed(status.decode()))
 
+    def renew(self) -> None:
+        """See :meth:`KeptConnection.renew`."""
+        self.sent = self._begun = False
+
+    def is_usable(self) -> bool:
+        """See :meth:`KeptConnection.is_usable`."""
+        connection = self._connection
+        return not (connection.is_closed() or connection.is_in_transaction())
+
     async def begin(self) -> None:
         """Begin a transaction, at the isolation level that the operations are made for."""
         self._begun = True
@@ -152,72 +161,58 @@ def _changed(status: str) -> int:
     return int(last) if last.isdecimal() else 0
 
 
-class AsyncpgPool:
-    """A pool of asyncpg.
+class AsyncpgBorrowed(AsyncpgConnection):
+    """A connection of a pool that was passed in.
 
     Args:
-        pool: ours or the caller's.
-        timeout: seconds to wait for a connection.
-        plain: see :class:`AsyncpgConnection`.
+        pool: the caller's.
+        connection: of it.
     """
 
-    def __init__(self, pool: asyncpg.Pool[Any], timeout: float, *, plain: bool) -> None:
-        self.pool = pool
-        self._timeout = timeout
-        self._plain = plain
+    __slots__ = ("_pool", "_proxy")
 
-    async def acquire(self) -> _Held:
-        """See :meth:`AsyncPool.acquire`."""
+    def __init__(self, pool: asyncpg.Pool[Any], connection: PoolConnectionProxy[Any]) -> None:
+        super().__init__(connection, plain=True)
+        self._pool = pool
+        self._proxy = connection
+
+    @classmethod
+    async def of(cls, pool: asyncpg.Pool[Any], timeout: float) -> AsyncpgBorrowed:
+        """Take one.
+
+        Raises:
+            DriverBusyError: none is free.
+            DriverUnavailableError: the server gives none.
+        """
         try:
-            async with asyncio.timeout(self._timeout):
-                connection = await self.pool.acquire()
+            async with asyncio.timeout(timeout):
+                return cls(pool, await pool.acquire())
         except TimeoutError as error:
-            size = self.pool.get_max_size()
-            if self.pool.get_size() < size or self.pool.get_idle_size():
+            size = pool.get_max_size()
+            if pool.get_size() < size or pool.get_idle_size():
                 raise DriverUnavailableError(
-                    f"the server gave no connection within {self._timeout:g} s",
-                    outcome="not_applied",
+                    f"the server gave no connection within {timeout:g} s", outcome="not_applied"
                 ) from error
             raise DriverBusyError(
-                f"none of the pool's {size} connections was free within {self._timeout:g} s",
+                f"none of the pool's {size} connections was free within {timeout:g} s",
                 outcome="not_applied",
             ) from error
-        return _Held(connection, plain=self._plain)
 
-    def is_here(self) -> bool:
-        """Whether the pool is of the running event loop, as far as asyncpg tells."""
-        running = asyncio.get_running_loop()
-        return getattr(self.pool, "_loop", running) is running
+    def is_wanted(self) -> bool:
+        """Whether the pool has none left."""
+        pool = self._pool
+        return not pool.get_idle_size() and pool.get_size() >= pool.get_max_size()
 
     async def aclose(self) -> None:
-        """Close a pool of ours."""
+        """Give it back."""
         try:
-            async with asyncio.timeout(_CLEAN_UP):
-                await self.pool.close()
-        except AsyncpgLibrary.errors as error:
-            _logger.debug("closing the pool failed: %s", error)
-            self.pool.terminate()
-
-    async def release(self, connection: _Held, /) -> None:
-        """See :meth:`AsyncPool.release`."""
-        try:
-            await self.pool.release(connection.proxy, timeout=_CLEAN_UP)
+            await self._pool.release(self._proxy, timeout=_CLEAN_UP)
         except AsyncpgLibrary.errors as error:
             _logger.debug("giving a connection back failed: %s", error)
 
 
-class _Held(AsyncpgConnection):
-    """A connection that is to be given back."""
-
-    __slots__ = ("proxy",)
-
-    def __init__(self, connection: PoolConnectionProxy[Any], *, plain: bool) -> None:
-        super().__init__(connection, plain=plain)
-        self.proxy = connection
-
-
 class AsyncpgSide(AsyncpgConnection):
-    """A connection that is not of a pool.
+    """A connection of ours.
 
     Args:
         connection: ours.
@@ -229,6 +224,10 @@ class AsyncpgSide(AsyncpgConnection):
         super().__init__(connection, plain=False)
         self._own = connection
         self._messages: asyncio.Queue[str | None] = asyncio.Queue()
+
+    def is_wanted(self) -> bool:
+        """See :meth:`KeptConnection.is_wanted`."""
+        return False
 
     async def listen(self, channel: str, /) -> None:
         """See :meth:`SideConnection.listen`."""

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Final, Self
+import asyncio
+from typing import Any, ClassVar, Final, Self, TypeAlias
 
 import asyncpg
 
 from goncordia.clock import Clock
 from goncordia.driver import NoTransactions, TxExecutor
 from goncordia.errors import ConfigurationError
-from goncordia_driver_pg.asyncpg_connections import AsyncpgLibrary, AsyncpgPool, AsyncpgTx
+from goncordia_driver_pg.asyncpg_connections import (
+    AsyncpgBorrowed,
+    AsyncpgLibrary,
+    AsyncpgSide,
+    AsyncpgTx,
+)
 from goncordia_driver_pg.asyncpg_parameters import Parameters
 from goncordia_driver_pg.asyncpg_tx import AsyncpgTxConnection
+from goncordia_driver_pg.connections import AsyncPool
 from goncordia_driver_pg.driver import PostgresDriver
 from goncordia_driver_pg.dsn import read_url, seconds, whole
 from goncordia_driver_pg.loops import PerLoop
+from goncordia_driver_pg.pools import LONG, MOMENT, Pool
 from goncordia_driver_pg.tx import PgTxExecutor
 
 __all__ = ["AsyncpgDriver"]
+
+AnyPool: TypeAlias = Pool[AsyncpgSide] | Pool[AsyncpgBorrowed]
 
 _SYNC_POOL: Final = 4
 """Connections for synchronous code, beside a pool that was passed in."""
@@ -63,9 +73,9 @@ class AsyncpgDriver(PostgresDriver[AsyncpgTx, NoTransactions]):
     ) -> None:
         self._timeout = seconds("timeout", timeout)
         self._size = whole("pool_size", pool_size)
-        self._given: AsyncpgPool | None = None
+        self._given: asyncpg.Pool[Any] | None = None
         if isinstance(pool, asyncpg.Pool):
-            self._given = AsyncpgPool(pool, self._timeout, plain=True)
+            self._given = pool
             self._own = Parameters.of_pool(pool)
             self._size = min(self._size, _SYNC_POOL)
         else:
@@ -83,7 +93,7 @@ class AsyncpgDriver(PostgresDriver[AsyncpgTx, NoTransactions]):
             native_tx="interactive",
             sync_tx="none",
         )
-        self._pools = PerLoop(self._make_pool, AsyncpgPool.aclose)
+        self._pools = PerLoop(self._make_pool, _close)
 
     @classmethod
     def from_url(cls, url: str) -> Self:
@@ -98,19 +108,24 @@ class AsyncpgDriver(PostgresDriver[AsyncpgTx, NoTransactions]):
         read = read_url(url)
         return cls(read.dsn, schema=read.schema, side=read.side, prepare=read.prepare)
 
-    async def _pool(self) -> AsyncpgPool:
-        given = self._given
-        if given is not None and given.is_here():
-            return given
+    async def _pool(self) -> AsyncPool:
         return await self._pools.get()
 
-    async def _make_pool(self) -> AsyncpgPool:
+    async def _make_pool(self) -> AnyPool:
+        given = self._given
+        if given is not None and _is_here(given):
+            return Pool(
+                lambda: AsyncpgBorrowed.of(given, self._timeout),
+                size=given.get_max_size(),
+                timeout=self._timeout,
+                keep=MOMENT,
+            )
         if self._own is None:
             raise ConfigurationError(
                 "pool: it belongs to another event loop, and how to connect from this one cannot "
                 "be read from it: give a DSN"
             )
-        return AsyncpgPool(await self._own.pool(self._size), self._timeout, plain=False)
+        return Pool(self._own.pooled, size=self._size, timeout=self._timeout, keep=LONG)
 
     async def _close_pools(self) -> None:
         await self._pools.aclose()
@@ -121,7 +136,13 @@ class AsyncpgDriver(PostgresDriver[AsyncpgTx, NoTransactions]):
         Raises:
             ConfigurationError: it is no connection of asyncpg, or is closed, or in no transaction.
         """
-        return PgTxExecutor(self._tx_ops, self._runner, AsyncpgTxConnection(tx))
+        return PgTxExecutor(self._tx_ops, self._runner, self._watcher, AsyncpgTxConnection(tx))
+
+
+def _is_here(pool: asyncpg.Pool[Any]) -> bool:
+    """Whether the pool is of the running event loop, as far as asyncpg tells."""
+    running = asyncio.get_running_loop()
+    return getattr(pool, "_loop", running) is running
 
 
 def _dsn(pool: object) -> object:
@@ -134,3 +155,7 @@ def _dsn(pool: object) -> object:
             f"pool: {kind.__qualname__} is one connection; the driver takes a pool or a DSN"
         )
     return pool
+
+
+async def _close(pool: AnyPool) -> None:
+    await pool.aclose()

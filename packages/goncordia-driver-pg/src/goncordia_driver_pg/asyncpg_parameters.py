@@ -15,8 +15,6 @@ from goncordia_driver_pg.dsn import checked_dsn
 __all__ = ["Parameters"]
 
 _NAME: Final = "application_name"
-_MANY_QUERIES: Final = 1_000_000
-"""After so many a pool of ours makes a connection anew."""
 _COMMAND_TIMEOUT: Final = 60.0
 """Seconds for one statement on a connection of a pool of ours."""
 
@@ -76,26 +74,12 @@ class Parameters:
         return bool(self._kwargs.get("statement_cache_size", 1))
 
     async def side(self) -> AsyncpgSide:
-        """A connection that is not of a pool."""
+        """A connection for one task."""
         loop = asyncio.get_running_loop()
         return AsyncpgSide(await self._connect(*self._args, **self._kwargs, loop=loop))
 
-    async def pool(self, size: int) -> asyncpg.Pool[Any]:
-        """A pool of ours, on the running event loop, without a connection yet."""
+    async def pooled(self) -> AsyncpgSide:
+        """A connection for a pool of ours: with a limit for each statement."""
+        loop = asyncio.get_running_loop()
         kwargs = {"command_timeout": _COMMAND_TIMEOUT, **self._kwargs}
-        create_pool: Any = asyncpg.create_pool  # for these arguments it has too many overloads
-        pool: asyncpg.Pool[Any] = create_pool(
-            *self._args,
-            **kwargs,
-            connect=self._connect,
-            reset=_leave,
-            min_size=0,
-            max_size=size,
-            max_queries=_MANY_QUERIES,
-        )
-        await pool
-        return pool
-
-
-async def _leave(_: object) -> None:
-    """Nothing is to be reset: what runs on these connections changes no setting."""
+        return AsyncpgSide(await self._connect(*self._args, **kwargs, loop=loop))

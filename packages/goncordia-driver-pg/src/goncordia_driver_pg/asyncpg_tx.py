@@ -37,6 +37,13 @@ class AsyncpgTxConnection(AsyncpgConnection):
         settings: Any = self._tx.get_settings()
         return getattr(settings, "in_hot_standby", "off") == "on"
 
+    def is_over(self) -> bool:
+        """See :class:`TxConnection`."""
+        try:
+            return self._tx.is_closed() or not self._tx.is_in_transaction()
+        except asyncpg.InterfaceError:
+            return True  # it was given back to its pool
+
 
 def _check(tx: object) -> None:
     if not isinstance(tx, asyncpg.Connection | PoolConnectionProxy):

@@ -68,8 +68,8 @@ class AsyncPool(Protocol):
         """One, outside of any transaction. Bounded in time."""
         ...
 
-    async def release(self, connection: Any, /) -> None:
-        """Give it back, whatever its state. Bounded in time; raises nothing but a cancellation."""
+    def release(self, connection: Any, /, *, clean: bool) -> None:
+        """Give it back; not clean: something has gone wrong on it."""
         ...
 
 
@@ -81,7 +81,7 @@ class SyncPool(Protocol):
         ...
 
     def release(self, connection: Any, /) -> None:
-        """See :class:`AsyncPool`."""
+        """Give it back, whatever its state."""
         ...
 
 
@@ -153,10 +153,13 @@ class Runner(_Translator):
             connection = await pool.acquire()
         except self.errors as error:
             raise self.ours(error, stage) from error
+        clean = False
         try:
-            return await self.on(connection, operation, writes=writes)
+            result = await self.on(connection, operation, writes=writes)
+            clean = True
         finally:
-            await pool.release(connection)
+            pool.release(connection, clean=clean)
+        return result
 
     async def on(self, connection: AsyncConnection, operation: Op[T], *, writes: bool = True) -> T:
         """Run the operation on this connection."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from typing import Final, TypeVar
+from uuid import UUID
 
 from goncordia.clock import Clock
 from goncordia.driver import (
@@ -25,6 +27,7 @@ from goncordia_driver_pg.listener import PgListener
 from goncordia_driver_pg.notifier import Notifier
 from goncordia_driver_pg.side import Connect
 from goncordia_driver_pg.tx import PgTxOps
+from goncordia_driver_pg.watcher import Watcher
 from goncordia_sql import ParamStyle
 from goncordia_sql.postgres import (
     LATE_FIND_BOUND,
@@ -81,6 +84,7 @@ class PostgresDriver(BaseDriver[Tx_contra, SyncTx_contra]):
         self._notify = Notify(self._dialect)
         self._runner = Runner(library, schema, always_begin=always_begin)
         self._notifier = Notifier(self.clock, self._say)
+        self._watcher = Watcher(self._say_of_jobs)
         self._tx_ops = PgTxOps(self._operations, self._notify, self.clock)
         self._executor = PgExecutor(
             self.name,
@@ -158,6 +162,7 @@ class PostgresDriver(BaseDriver[Tx_contra, SyncTx_contra]):
 
     async def aclose(self) -> None:
         """Close the driver's own connections; what was passed in stays as it is."""
+        await self._watcher.flush()
         await self._notifier.flush()
         await self._close_pools()
         await super().aclose()
@@ -183,6 +188,10 @@ class PostgresDriver(BaseDriver[Tx_contra, SyncTx_contra]):
         if self.clock_given or self._connect is None:
             return None
         return PgHeartbeater(self._connect, self._runner, self._operations, self._migrations)
+
+    async def _say_of_jobs(self, messages: Mapping[UUID, str]) -> set[UUID]:
+        operation = self._notify.send_of_jobs(messages)
+        return await self._runner.once(await self._pool(), operation, writes=False)
 
     async def _say(self, news: News) -> None:
         operation = self._notify.send(news)

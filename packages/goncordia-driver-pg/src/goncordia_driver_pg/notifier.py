@@ -8,18 +8,17 @@ it is under way, and for a moment after it, everything that comes waits and goes
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import threading
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
-from concurrent.futures import Future
 from typing import Final
 from uuid import UUID
 
 from goncordia.clock import Clock
 from goncordia.driver import After, Change, Changed, Finish, InsertResult, NewJob, Outcome
 from goncordia.errors import GoncordiaError
+from goncordia_driver_pg.background import Background
 from goncordia_sql.executors import Told
 from goncordia_sql.postgres.notify import News
 
@@ -29,8 +28,6 @@ _logger = logging.getLogger("goncordia.postgresql")
 
 _PAUSE: Final = 0.01
 """Seconds from one message to the next, at least."""
-_FLUSH: Final = 2.0
-"""Seconds that closing waits for the last message, at most."""
 
 
 class Collector(Told):
@@ -128,46 +125,22 @@ class Notifier(Collector):
     def __init__(self, clock: Clock, send: Callable[[News], Awaitable[None]]) -> None:
         super().__init__(clock)
         self._send = send
-        self._telling: Future[None] | None = None
-        self._task: asyncio.Task[None] | None = None
+        self._background = Background(self._lock, lambda: bool(self._news), self._tell)
 
     def say(self) -> None:
         """See :meth:`Collector.say`."""
-        with self._lock:
-            if self._telling is not None:
-                return
-            self._telling = done = Future[None]()
-        self._task = asyncio.get_running_loop().create_task(self._tell(done))
+        self._background.start()
 
-    async def _tell(self, done: Future[None]) -> None:
+    async def _tell(self) -> None:
         try:
-            while self._has_news():
-                try:
-                    await self._send(self.take())
-                except GoncordiaError as error:  # a hint is lost: others will find the jobs
-                    _logger.debug("a notification failed: %s", error)
-                await asyncio.sleep(_PAUSE)
-        finally:
-            with self._lock:
-                if self._telling is done:
-                    self._telling = None
-            done.set_result(None)
-
-    def _has_news(self) -> bool:
-        """Whether there is something to tell; if not, the next to come starts a task anew."""
-        with self._lock:
-            if not self._news:
-                self._telling = None
-                return False
-            return True
+            await self._send(self.take())
+        except GoncordiaError as error:  # a hint is lost: others will find the jobs
+            _logger.debug("a notification failed: %s", error)
+        await asyncio.sleep(_PAUSE)
 
     async def flush(self) -> None:
         """Wait until all is told, for a moment at most."""
-        telling = self._telling
-        if telling is not None:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_FLUSH):
-                    await asyncio.wrap_future(telling)
+        await self._background.flush()
 
 
 class SyncNotifier(Collector):

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import select
+import sys
 from typing import Any, Final
 
 import psycopg
 import psycopg_pool
 from psycopg.adapt import AdaptersMap
+from psycopg.pq import TransactionStatus
 from psycopg.rows import TupleRow, tuple_row
 
 from goncordia_driver_pg.errors import Failure
@@ -68,6 +71,15 @@ class PsycopgLibrary:
         return Failure(f"the connection is lost: {line}", sent=sent)
 
 
+def _is_readable(fd: int) -> bool:
+    """Whether something came in."""
+    if sys.platform == "win32":
+        return bool(select.select([fd], [], [], 0)[0])
+    poll = select.poll()  # it takes any number, select none above 1023
+    poll.register(fd, select.POLLIN)
+    return bool(poll.poll(0))
+
+
 def _line(error: Exception) -> str:
     return str(error).partition("\n")[0]
 
@@ -88,13 +100,13 @@ class PsycopgConnection:
 
     Args:
         connection: ours or the caller's.
-        prepare: True: prepare each statement; None: as the connection does by itself. Where it was
-            told never to, nothing is prepared.
+        prepare: prepare each statement, and keep it so; where the connection was told never to,
+            nothing is prepared all the same.
     """
 
     __slots__ = ("_begun", "_connection", "_cursor", "_prepare", "sent")
 
-    def __init__(self, connection: psycopg.AsyncConnection[Any], *, prepare: bool | None) -> None:
+    def __init__(self, connection: psycopg.AsyncConnection[Any], *, prepare: bool) -> None:
         self._connection = connection
         self._cursor = psycopg.AsyncRawCursor(connection, row_factory=tuple_row)
         _plain(self._cursor)
@@ -113,6 +125,18 @@ class PsycopgConnection:
             return Rows((), cursor.rowcount)
         await cursor.execute(query, step.params or None, prepare=self._prepare, binary=True)
         return Rows(await cursor.fetchall() if step.sql.rows else (), cursor.rowcount)
+
+    def renew(self) -> None:
+        """See :meth:`KeptConnection.renew`."""
+        self.sent = self._begun = False
+
+    def is_usable(self) -> bool:
+        """See :meth:`KeptConnection.is_usable`."""
+        connection = self._connection
+        if connection.closed or connection.info.transaction_status is not TransactionStatus.IDLE:
+            return False
+        # Nothing is to be read from an idle connection, but its end.
+        return not _is_readable(connection.fileno())
 
     async def begin(self) -> None:
         """Begin a transaction, at the isolation level that the operations are made for."""
@@ -141,7 +165,7 @@ class PsycopgSyncConnection:
 
     __slots__ = ("_begun", "_connection", "_cursor", "_prepare", "sent")
 
-    def __init__(self, connection: psycopg.Connection[Any], *, prepare: bool | None) -> None:
+    def __init__(self, connection: psycopg.Connection[Any], *, prepare: bool) -> None:
         self._connection = connection
         self._cursor = psycopg.RawCursor(connection, row_factory=tuple_row)
         _plain(self._cursor)
@@ -183,16 +207,20 @@ class PsycopgSyncConnection:
 
 
 class PsycopgSide(PsycopgConnection):
-    """A connection that is not of a pool.
+    """A connection of ours.
 
     Args:
-        connection: ours, in autocommit.
+        connection: in autocommit.
     """
 
     __slots__ = ()
 
     def __init__(self, connection: psycopg.AsyncConnection[Any]) -> None:
-        super().__init__(connection, prepare=None)
+        super().__init__(connection, prepare=True)
+
+    def is_wanted(self) -> bool:
+        """See :meth:`KeptConnection.is_wanted`."""
+        return False
 
     async def listen(self, channel: str, /) -> None:
         """See :meth:`SideConnection.listen`."""

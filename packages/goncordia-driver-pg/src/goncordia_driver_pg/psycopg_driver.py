@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from typing import Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Final, Self, TypeAlias
 
 import psycopg
 import psycopg_pool
@@ -12,21 +12,24 @@ import psycopg_pool
 from goncordia.clock import Clock
 from goncordia.driver import SyncExecutor, SyncTxExecutor, TxExecutor
 from goncordia.errors import ConfigurationError
-from goncordia_driver_pg.connections import SyncRunner
+from goncordia_driver_pg.connections import AsyncPool, SyncRunner
 from goncordia_driver_pg.doctor import server
 from goncordia_driver_pg.driver import PostgresDriver
 from goncordia_driver_pg.dsn import read_url, seconds, whole
 from goncordia_driver_pg.executor import PgSyncExecutor
 from goncordia_driver_pg.loops import PerLoop
 from goncordia_driver_pg.notifier import SyncNotifier
-from goncordia_driver_pg.psycopg_connections import PsycopgLibrary
+from goncordia_driver_pg.pools import LONG, MOMENT, Pool
+from goncordia_driver_pg.psycopg_connections import PsycopgLibrary, PsycopgSide
 from goncordia_driver_pg.psycopg_parameters import Parameters
-from goncordia_driver_pg.psycopg_pools import PsycopgPool, PsycopgSyncPool
+from goncordia_driver_pg.psycopg_pools import PsycopgBorrowed, PsycopgSyncPool
 from goncordia_driver_pg.psycopg_tx import PsycopgSyncTxConnection, PsycopgTxConnection
 from goncordia_driver_pg.tx import PgSyncTxExecutor, PgTxExecutor
 from goncordia_sql.postgres.notify import News
 
 __all__ = ["PsycopgDriver"]
+
+AnyPool: TypeAlias = Pool[PsycopgSide] | Pool[PsycopgBorrowed]
 
 _SYNC_ONLY: Final = (
     "pool: a psycopg_pool.ConnectionPool serves SyncClient only; for anything else give the driver "
@@ -76,10 +79,10 @@ class PsycopgDriver(PostgresDriver["psycopg.AsyncConnection[Any]", "psycopg.Conn
     ) -> None:
         self._timeout = seconds("timeout", timeout)
         self._size = whole("pool_size", pool_size)
-        self._given: PsycopgPool | None = None
+        self._given: psycopg_pool.AsyncConnectionPool[Any] | None = None
         self._given_sync: PsycopgSyncPool | None = None
         if isinstance(pool, psycopg_pool.AsyncConnectionPool):
-            self._given = PsycopgPool(pool, self._timeout)
+            self._given = pool
             self._own = Parameters.of_pool(pool)
         elif isinstance(pool, psycopg_pool.ConnectionPool):
             self._given_sync = PsycopgSyncPool(pool, self._timeout)
@@ -100,7 +103,7 @@ class PsycopgDriver(PostgresDriver["psycopg.AsyncConnection[Any]", "psycopg.Conn
             native_tx="none" if sync_only else "interactive",
             sync_tx="interactive",
         )
-        self._pools = PerLoop(self._make_pool, PsycopgPool.aclose)
+        self._pools = PerLoop(self._make_pool, _close)
         self._sync_runner = SyncRunner(PsycopgLibrary(), schema)
         self._sync_executor = PgSyncExecutor(
             self._operations,
@@ -127,17 +130,22 @@ class PsycopgDriver(PostgresDriver["psycopg.AsyncConnection[Any]", "psycopg.Conn
 
     # ---------------------------------------------------------------- asynchronous
 
-    async def _pool(self) -> PsycopgPool:
+    async def _pool(self) -> AsyncPool:
         if self._given_sync is not None:
             raise ConfigurationError(_SYNC_ONLY)
-        return await self._pools.get() if self._given is None else self._given
+        return await self._pools.get()
 
-    async def _make_pool(self) -> PsycopgPool:
-        own = self._parameters()
-        with self._runner.translated("opening"):
-            # The pool would try for long, and say nothing of what is wrong.
-            await (await own.side()).aclose()
-            return PsycopgPool(await own.pool(self._size), self._timeout)
+    async def _make_pool(self) -> AnyPool:
+        given = self._given
+        if given is None:
+            make = self._parameters().side
+            return Pool(make, size=self._size, timeout=self._timeout, keep=LONG)
+        return Pool(
+            lambda: PsycopgBorrowed.of(given, self._timeout),
+            size=given.max_size,
+            timeout=self._timeout,
+            keep=MOMENT,
+        )
 
     def _parameters(self) -> Parameters:
         if self._own is None:
@@ -160,7 +168,7 @@ class PsycopgDriver(PostgresDriver["psycopg.AsyncConnection[Any]", "psycopg.Conn
                 autocommit and in no transaction.
             TransactionAbortedError: its transaction has failed.
         """
-        return PgTxExecutor(self._tx_ops, self._runner, PsycopgTxConnection(tx))
+        return PgTxExecutor(self._tx_ops, self._runner, self._watcher, PsycopgTxConnection(tx))
 
     # ---------------------------------------------------------------- synchronous
 
@@ -237,3 +245,7 @@ def _dsn(pool: object) -> object:
             f"pool: {kind.__qualname__} is one connection; the driver takes a pool or a DSN"
         )
     return pool
+
+
+async def _close(pool: AnyPool) -> None:
+    await pool.aclose()

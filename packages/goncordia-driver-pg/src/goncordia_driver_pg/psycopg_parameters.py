@@ -12,7 +12,7 @@ from psycopg.conninfo import conninfo_to_dict
 from goncordia.errors import ConfigurationError
 from goncordia_driver_pg.dsn import checked_dsn
 from goncordia_driver_pg.psycopg_connections import PsycopgSide
-from goncordia_driver_pg.psycopg_pools import AsyncPool, SyncPool
+from goncordia_driver_pg.psycopg_pools import SyncPool
 
 __all__ = ["Parameters"]
 
@@ -70,22 +70,10 @@ class Parameters:
         return self._kwargs.get("prepare_threshold", _DEFAULT) is not None
 
     async def side(self) -> PsycopgSide:
-        """A connection that is not of a pool."""
+        """A connection, for one task or for a pool of ours."""
         conninfo = await _resolved(self._conninfo) or ""
         kwargs: dict[str, Any] = {**(await _resolved(self._kwargs) or {}), "autocommit": True}
         return PsycopgSide(await psycopg.AsyncConnection.connect(conninfo, **kwargs))
-
-    async def pool(self, size: int) -> AsyncPool:
-        """A pool of ours, on the running event loop."""
-        pool: AsyncPool = psycopg_pool.AsyncConnectionPool(
-            self._conninfo,
-            kwargs={**self._kwargs, "autocommit": True},
-            min_size=0,
-            max_size=size,
-            open=False,
-        )
-        await pool.open()
-        return pool
 
     def sync_pool(self, size: int) -> SyncPool:
         """A synchronous pool of ours."""

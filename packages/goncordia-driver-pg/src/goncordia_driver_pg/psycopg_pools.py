@@ -15,7 +15,7 @@ from goncordia_driver_pg.psycopg_connections import (
     PsycopgSyncConnection,
 )
 
-__all__ = ["AsyncPool", "PsycopgPool", "PsycopgSyncPool", "SyncPool"]
+__all__ = ["AsyncPool", "PsycopgBorrowed", "PsycopgSyncPool", "SyncPool"]
 
 _logger = logging.getLogger("goncordia.postgresql")
 
@@ -25,19 +25,61 @@ SyncPool = psycopg_pool.ConnectionPool[psycopg.Connection[Any]]
 _CLOSING: Final = 2.0
 
 
-class _Held(PsycopgConnection):
-    """A connection that is to be given back as it was."""
+class PsycopgBorrowed(PsycopgConnection):
+    """A connection of a pool that was passed in.
 
-    __slots__ = ("autocommit", "connection")
+    Args:
+        pool: the caller's.
+        connection: of it; in autocommit from here on, until it is given back as it was.
+        autocommit: whether it is to be in autocommit then.
+    """
 
-    def __init__(self, connection: psycopg.AsyncConnection[Any], *, autocommit: bool) -> None:
+    __slots__ = ("_autocommit", "_pool")
+
+    def __init__(
+        self, pool: AsyncPool, connection: psycopg.AsyncConnection[Any], *, autocommit: bool
+    ) -> None:
         super().__init__(connection, prepare=True)
-        self.connection = connection
-        self.autocommit = autocommit
+        self._pool = pool
+        self._autocommit = autocommit
+
+    @classmethod
+    async def of(cls, pool: AsyncPool, timeout: float) -> PsycopgBorrowed:
+        """Take one.
+
+        Raises:
+            DriverBusyError: none is free.
+            DriverUnavailableError: the server gives none.
+        """
+        before = _errors(pool)
+        try:
+            connection = await pool.getconn(timeout)
+        except psycopg_pool.PoolTimeout as error:
+            raise _none_free(timeout, lost=_errors(pool) > before) from error
+        autocommit = connection.autocommit
+        if not autocommit:
+            # Else psycopg begins a transaction by itself at the first statement.
+            await connection.set_autocommit(True)
+        return cls(pool, connection, autocommit=autocommit)
+
+    def is_wanted(self) -> bool:
+        """Whether somebody waits for one."""
+        return bool(self._pool.get_stats().get("requests_waiting", 0))
+
+    async def aclose(self) -> None:
+        """Give it back."""
+        connection = self._connection
+        try:
+            if not self._autocommit and not connection.closed:
+                await connection.set_autocommit(False)
+        except PsycopgLibrary.errors as error:
+            _logger.debug("giving a connection back failed: %s", error)
+            await connection.close()
+        await self._pool.putconn(connection)
 
 
 class _SyncHeld(PsycopgSyncConnection):
-    """The same for synchronous connections."""
+    """A synchronous connection that is to be given back as it was."""
 
     __slots__ = ("autocommit", "connection")
 
@@ -47,57 +89,20 @@ class _SyncHeld(PsycopgSyncConnection):
         self.autocommit = autocommit
 
 
-class PsycopgPool:
-    """An asynchronous pool.
+class PsycopgSyncPool:
+    """A synchronous pool, ours or the caller's.
 
     Args:
-        pool: ours or the caller's.
+        pool: whoever's.
         timeout: seconds to wait for a connection.
     """
-
-    def __init__(self, pool: AsyncPool, timeout: float) -> None:
-        self.pool = pool
-        self._timeout = timeout
-
-    async def acquire(self) -> _Held:
-        """See :meth:`goncordia_driver_pg.connections.AsyncPool.acquire`."""
-        before = _errors(self.pool)
-        try:
-            connection = await self.pool.getconn(self._timeout)
-        except psycopg_pool.PoolTimeout as error:
-            raise _none_free(self._timeout, lost=_errors(self.pool) > before) from error
-        autocommit = connection.autocommit
-        if not autocommit:
-            # Else psycopg begins a transaction by itself at the first statement.
-            await connection.set_autocommit(True)
-        return _Held(connection, autocommit=autocommit)
-
-    async def release(self, held: _Held, /) -> None:
-        """See :meth:`goncordia_driver_pg.connections.AsyncPool.release`."""
-        connection = held.connection
-        try:
-            if not held.autocommit and not connection.closed:
-                await connection.set_autocommit(False)
-        except PsycopgLibrary.errors as error:
-            _logger.debug("giving a connection back failed: %s", error)
-            await connection.close()
-        finally:
-            await self.pool.putconn(connection)
-
-    async def aclose(self) -> None:
-        """Close a pool of ours."""
-        await self.pool.close(_CLOSING)
-
-
-class PsycopgSyncPool:
-    """The same for synchronous pools."""
 
     def __init__(self, pool: SyncPool, timeout: float) -> None:
         self.pool = pool
         self._timeout = timeout
 
     def acquire(self) -> _SyncHeld:
-        """See :meth:`PsycopgPool.acquire`."""
+        """See :meth:`SyncPool.acquire`."""
         before = _errors(self.pool)
         try:
             connection = self.pool.getconn(self._timeout)
@@ -109,7 +114,7 @@ class PsycopgSyncPool:
         return _SyncHeld(connection, autocommit=autocommit)
 
     def release(self, held: _SyncHeld, /) -> None:
-        """See :meth:`PsycopgPool.release`."""
+        """See :meth:`SyncPool.release`."""
         connection = held.connection
         try:
             if not held.autocommit and not connection.closed:

@@ -36,12 +36,17 @@ class PsycopgTxConnection(PsycopgConnection):
             raise stranger(tx, "a psycopg.AsyncConnection")
         connection: Any = tx
         _check(connection)
-        super().__init__(connection, prepare=None)
+        super().__init__(connection, prepare=False)
 
     @property
     def replica(self) -> bool:
         """See :class:`TxConnection`."""
         return _is_replica(self._connection)
+
+    def is_over(self) -> bool:
+        """See :class:`TxConnection`."""
+        connection = self._connection
+        return connection.closed or connection.info.transaction_status is TransactionStatus.IDLE
 
 
 class PsycopgSyncTxConnection(PsycopgSyncConnection):
@@ -58,7 +63,7 @@ class PsycopgSyncTxConnection(PsycopgSyncConnection):
             raise stranger(tx, "a psycopg.Connection")
         connection: Any = tx
         _check(connection)
-        super().__init__(connection, prepare=None)
+        super().__init__(connection, prepare=False)
 
     @property
     def replica(self) -> bool:

@@ -1,7 +1,7 @@
 """The operations inside the caller's own transaction, the same for each library.
 
 Nothing of the caller's connection is changed: no setting, no codec, no isolation level. What is
-notified goes out with the commit, or not at all.
+notified goes out after the commit, or not at all.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from goncordia.clock import Clock
 from goncordia.driver import Changed, Finish, InsertResult, NewJob, Outcome
 from goncordia.errors import ConfigurationError, TransactionAbortedError
 from goncordia_driver_pg.connections import Runner, SyncRunner
+from goncordia_driver_pg.watcher import Watcher
 from goncordia_sql import AsyncAdapter, Op, SyncAdapter, run_async, run_sync
 from goncordia_sql.executors import SqlSyncTxExecutor, SqlTxExecutor, TxOps
 from goncordia_sql.postgres import PostgresOperations
@@ -76,6 +77,10 @@ class TxConnection(AsyncAdapter, Protocol):
         """Whether the server is one."""
         ...
 
+    def is_over(self) -> bool:
+        """Whether it is in no transaction any more."""
+        ...
+
 
 class SyncTxConnection(SyncAdapter, Protocol):
     """The same for synchronous libraries."""
@@ -98,19 +103,18 @@ class PgTxOps(TxOps):
     def __init__(self, operations: PostgresOperations, notify: Notify, clock: Clock) -> None:
         super().__init__(operations)
         self._ends_of_groups = operations.groups.entering
-        self._notify = notify
+        self.notify = notify
         self._clock = clock
 
-    def insert_many(self, jobs: Sequence[NewJob], /) -> Op[list[InsertResult]]:
-        """See :meth:`TxOps.insert_many`."""
-        results = yield from super().insert_many(jobs)
+    def news(self, jobs: Sequence[NewJob], results: Sequence[InsertResult]) -> News:
+        """What there is to tell of an insert."""
         news = News()
         new = [
             job for job, result in zip(jobs, results, strict=True) if result.status == "INSERTED"
         ]
-        news.inserted(new, self._clock.now().timestamp())
-        yield from self._say(news)
-        return results
+        if new:
+            news.inserted(new, self._clock.now().timestamp())
+        return news
 
     def cancel_many(self, ids: Sequence[UUID], /) -> Op[list[Changed]]:
         """See :meth:`TxOps.cancel_many`."""
@@ -133,7 +137,7 @@ class PgTxOps(TxOps):
 
     def _say(self, news: News) -> Op[None]:
         if news:
-            yield from self._notify.send(news)
+            yield from self.notify.send(news)
 
 
 class PgTxExecutor(SqlTxExecutor):
@@ -142,13 +146,31 @@ class PgTxExecutor(SqlTxExecutor):
     Args:
         ops: the driver's.
         runner: knows the library's errors.
+        watcher: tells of inserts after the commit.
         connection: the caller's.
     """
 
-    def __init__(self, ops: PgTxOps, runner: Runner, connection: TxConnection) -> None:
+    def __init__(
+        self, ops: PgTxOps, runner: Runner, watcher: Watcher, connection: TxConnection
+    ) -> None:
         super().__init__(ops)
+        self._pg_ops = ops
         self._runner = runner
+        self._watcher = watcher
         self._connection = connection
+
+    async def insert_many(self, jobs: Sequence[NewJob], /) -> list[InsertResult]:
+        """See :meth:`TxExecutor.insert_many`."""
+        results = await super().insert_many(jobs)
+        news = self._pg_ops.news(jobs, results)
+        if not news:
+            return results
+        if self._watcher.carries():
+            await self.run(self._pg_ops.notify.send(news))
+        else:
+            first = next(each.id for each in results if each.status == "INSERTED")
+            self._watcher.watch(first, news, self._connection.is_over)
+        return results
 
     async def run(self, operation: Op[T], /) -> T:
         """See :meth:`SqlTxExecutor.run`."""
@@ -163,8 +185,17 @@ class PgSyncTxExecutor(SqlSyncTxExecutor):
 
     def __init__(self, ops: PgTxOps, runner: SyncRunner, connection: SyncTxConnection) -> None:
         super().__init__(ops)
+        self._pg_ops = ops
         self._runner = runner
         self._connection = connection
+
+    def insert_many(self, jobs: Sequence[NewJob], /) -> list[InsertResult]:
+        """See :meth:`TxExecutor.insert_many`."""
+        results = super().insert_many(jobs)
+        news = self._pg_ops.news(jobs, results)
+        if news:
+            self.run(self._pg_ops.notify.send(news))
+        return results
 
     def run(self, operation: Op[T], /) -> T:
         """See :meth:`SqlSyncTxExecutor.run`."""

@@ -1,0 +1,133 @@
+"""Saying what callers have committed.
+
+A NOTIFY inside of each of many transactions makes their commits wait for one another, since it
+takes a lock of the whole database until its commit is on the disk. So a transaction carries one
+only when none has for a moment. Of the others the ids of jobs are kept; when a transaction is over,
+or takes long, they are looked for: those that are there have been committed, and are told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+from uuid import UUID
+
+from goncordia.errors import GoncordiaError
+from goncordia_driver_pg.background import Background
+from goncordia_sql.postgres.notify import News
+
+__all__ = ["Watcher"]
+
+_logger = logging.getLogger("goncordia.postgresql")
+
+_QUIET: Final = 0.02
+"""Seconds without a NOTIFY in a transaction after which the next one carries one."""
+_NAP: Final = 0.001
+"""Seconds from one glance at the callers' connections to the next: it asks no server."""
+_PAUSE: Final = 0.01
+"""Seconds from one question to the server to the next, at least."""
+_FIRST_LOOK: Final = 0.05
+_LONGEST: Final = 0.5
+"""Seconds from one look for a job to the next, at most, while its transaction goes on."""
+_OLDEST: Final = 600.0
+"""Seconds after which a transaction is given up."""
+_MOST: Final = 10_000
+
+
+class _Pending:
+    """A job of a transaction that was not seen to end."""
+
+    __slots__ = ("added", "id", "is_over", "look_at", "message", "nap", "over")
+
+    def __init__(self, job_id: UUID, message: str, is_over: Callable[[], bool]) -> None:
+        self.id = job_id
+        self.message = message
+        self.is_over = is_over
+        self.added = time.monotonic()
+        self.nap = _FIRST_LOOK
+        self.look_at = self.added + self.nap
+        self.over = False
+
+    def is_due(self, now: float) -> bool:
+        """Whether to look for the job."""
+        self.over = self.over or self.is_over()
+        return self.over or now >= self.look_at
+
+    def later(self, now: float) -> None:
+        """It was not there, and its transaction goes on, or another on the same connection."""
+        self.nap = min(self.nap * 2, _LONGEST)
+        self.look_at = now + self.nap
+
+
+class Watcher:
+    """Watches the transactions of one driver's callers.
+
+    Args:
+        send: tells the messages of those jobs that are there; their ids.
+    """
+
+    def __init__(self, send: Callable[[Mapping[UUID, str]], Awaitable[set[UUID]]]) -> None:
+        self._send = send
+        self._lock = threading.Lock()
+        self._pending: list[_Pending] = []
+        self._said = float("-inf")
+        self._background = Background(self._lock, lambda: bool(self._pending), self._look)
+
+    def carries(self) -> bool:
+        """Whether this transaction is to carry a NOTIFY; if so, others are not for a moment."""
+        now = time.monotonic()
+        with self._lock:
+            quiet = now - self._said > _QUIET
+            if quiet:
+                self._said = now
+        return quiet
+
+    def watch(self, job_id: UUID, news: News, is_over: Callable[[], bool]) -> None:
+        """Tell the news once this job is there.
+
+        Args:
+            job_id: it was inserted in a transaction that is not committed yet.
+            news: what to tell.
+            is_over: whether the connection is in no transaction any more.
+        """
+        with self._lock:
+            if len(self._pending) >= _MOST:
+                return  # those who poll will find it
+            self._pending.append(_Pending(job_id, news.message(), is_over))
+        self._background.start()
+
+    async def flush(self) -> None:
+        """Tell what can be told now, and watch no more."""
+        with self._lock:
+            pending, self._pending = self._pending, []
+        if pending:
+            await self._tell(pending)
+        await self._background.flush()
+
+    async def _look(self) -> None:
+        await asyncio.sleep(_NAP)
+        now = time.monotonic()
+        due = [each for each in self._pending if each.is_due(now)]
+        if not due:
+            return
+        there = await self._tell(due)
+        done: set[int] = set()
+        for each in due:
+            if each.id in there or each.over or now - each.added > _OLDEST:
+                done.add(id(each))
+            else:
+                each.later(now)
+        with self._lock:
+            self._pending = [each for each in self._pending if id(each) not in done]
+        await asyncio.sleep(_PAUSE)
+
+    async def _tell(self, pending: list[_Pending]) -> set[UUID]:
+        try:
+            return await self._send({each.id: each.message for each in pending})
+        except GoncordiaError as error:  # a hint is lost: others will find the jobs
+            _logger.debug("a notification failed: %s", error)
+            return set()

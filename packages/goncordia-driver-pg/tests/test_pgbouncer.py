@@ -1,0 +1,130 @@
+"""Through a real PgBouncer in transaction mode."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import asyncpg
+import psycopg
+import psycopg_pool
+import pytest
+
+from goncordia import Client, Job, Registry, SyncClient, WorkerPool
+from goncordia.driver import Change, ListFilter, NewJob
+from goncordia.ids import new_session_id
+from goncordia_driver_pg import AsyncpgDriver, PsycopgDriver
+
+NewJobs = Callable[..., NewJob]
+
+
+@pytest.fixture
+async def driver(make: Any, migrated: str, pgbouncer_dsn: str) -> AsyncIterator[Any]:
+    async with make(pgbouncer_dsn, prepare=False) as driver:
+        await driver.ready()
+        yield driver
+
+
+@dataclass
+class Note:
+    kind: ClassVar[str] = "note"
+    number: int
+
+
+async def test_a_pool_works(driver: Any) -> None:
+    registry = Registry()
+    seen: list[int] = []
+
+    @registry.worker(Note)
+    async def note(job: Job[Note]) -> None:
+        seen.append(job.args.number)
+
+    client = Client(driver)
+    await client.enqueue_many([Note(n) for n in range(200)])
+    async with WorkerPool(driver, registry, queues=["default"], concurrency=20) as pool:
+        await asyncio.gather(*[client.enqueue(Note(n)) for n in range(200, 250)])
+        await pool.drain()
+    assert sorted(seen) == list(range(250))
+
+
+async def test_everything_at_once(driver: Any, new_job: NewJobs) -> None:
+    executor = driver.executor()
+    jobs = [new_job(unique_key=bytes([n]) * 32) for n in range(50)]
+
+    async def one(job: NewJob) -> None:
+        await executor.insert_many([job])
+        await executor.get_many([job.id])
+        await executor.change_many([Change(job.id, "cancel")])
+        await executor.queue_stats()
+
+    await asyncio.gather(*[one(job) for job in jobs])
+    assert await executor.count(ListFilter()) == 50
+
+
+async def test_it_beats_and_polls(driver: Any) -> None:
+    assert driver.listener() is None
+    assert driver.capabilities.wakeups == "none"
+    session = new_session_id()
+    await driver.executor().session_open(session, "w", 60)
+    heart = driver.heartbeater()
+    assert (await asyncio.to_thread(heart.beat, session, 60)).held
+    await asyncio.to_thread(heart.close)
+    (finding,) = [each for each in await driver.check() if "LISTEN" in each.message]
+    assert finding.level == "warning"
+
+
+async def test_with_a_side_it_listens(
+    make: Any, migrated: str, pgbouncer_dsn: str, pg_dsn: str
+) -> None:
+    async with make(pgbouncer_dsn, prepare=False, side=pg_dsn) as driver:
+        assert driver.capabilities.wakeups == "all"
+        listener = driver.listener()
+        wakes = listener.wakes()
+        first = asyncio.ensure_future(anext(wakes))
+        while not first.done():
+            await driver.executor().queue_pause("a")
+            await asyncio.sleep(0.02)
+        assert (await first).queue == "a"
+        await listener.aclose()
+        assert not [each for each in await driver.check() if "LISTEN" in each.message]
+
+
+async def test_in_transactions_of_the_callers(
+    driver: Any, pgbouncer_dsn: str, new_job: NewJobs
+) -> None:
+    if isinstance(driver, AsyncpgDriver):
+        mine = await asyncpg.connect(pgbouncer_dsn, statement_cache_size=0)
+        async with mine.transaction():
+            await driver.unwrap_tx(mine).insert_many([new_job(), new_job()])
+        await mine.close()
+    else:
+        async with await psycopg.AsyncConnection.connect(
+            pgbouncer_dsn, prepare_threshold=None
+        ) as connection:
+            await driver.unwrap_tx(connection).insert_many([new_job(), new_job()])
+    assert await driver.executor().count(ListFilter()) == 2
+
+
+def test_synchronous_code(make: Any, migrated: str, pgbouncer_dsn: str) -> None:
+    with make(pgbouncer_dsn, prepare=False) as driver:
+        client = SyncClient(driver)
+        for n in range(20):
+            client.enqueue(Note(n))
+        assert client.count() == 20
+
+
+async def test_pools_say_by_themselves_that_nothing_is_prepared(
+    migrated: str, pgbouncer_dsn: str, new_job: NewJobs
+) -> None:
+    async with asyncpg.create_pool(pgbouncer_dsn, statement_cache_size=0, min_size=0) as pool:
+        driver = AsyncpgDriver(pool, schema=migrated)
+        assert driver.listener() is None
+        for _ in range(10):
+            await asyncio.gather(*[driver.executor().insert_many([new_job()]) for _ in range(10)])
+        assert await driver.executor().count(ListFilter()) == 100
+        await driver.aclose()
+    kwargs = {"prepare_threshold": None}
+    async with psycopg_pool.AsyncConnectionPool(pgbouncer_dsn, kwargs=kwargs, open=False) as other:
+        assert PsycopgDriver(other, schema=migrated).listener() is None
