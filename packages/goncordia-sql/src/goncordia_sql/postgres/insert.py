@@ -10,6 +10,7 @@ caller's commit; a fetch does that.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from operator import attrgetter
 from typing import Any, Final
 
 import msgspec
@@ -35,6 +36,11 @@ _SHARED: Final = (
     ("max_attempts", "integer"), ("timeout", "float8"), ("tags", "text"), ("meta", "text"),
     ("unique_hold", "smallint"), ("unique_until", "timestamptz"), ("group_name", "text"),
     ("group_limit", "integer"),
+)  # fmt: skip
+# Equal for jobs that differ in nothing but id, args and key.
+_likeness: Final = attrgetter(
+    "kind", "queue", "priority", "run_at", "content", "payload_version", "max_attempts", "timeout",
+    "tags", "meta", "unique_hold", "group", "group_limit",
 )  # fmt: skip
 _COLUMNS: Final = ", ".join(
     ["id", "args", "args_raw", "unique_key", "held_key", "run_at", "state", "created_at"]
@@ -99,6 +105,8 @@ class PostgresInsert(Inserting):
         for chunk in chunks:
             statement = self._insert(chunk, alone=alone and len(chunks) == 1)
             inserted.update(row[0] for row in (yield statement).rows)
+        if len(inserted) == len(jobs):
+            return [InsertResult(job.id, "INSERTED") for job in jobs]
         results: dict[int, InsertResult] = {}
         for n, job in enumerate(jobs):
             if job.id in inserted:
@@ -129,15 +137,25 @@ class PostgresInsert(Inserting):
         yield chunk
 
     def _insert(self, jobs: Sequence[NewJob], *, alone: bool) -> Statement:
-        own = [self._own(job) for job in jobs]
-        first = _shared(jobs[0])
-        plain = all(key is raw is None for _, _, raw, key in own)
-        if plain and all(_shared(job) == first for job in jobs):
-            ids, texts = [each[0] for each in own], [each[1] for each in own]
-            return self._alike.bind((*self._now(), *first, ids, texts), alone=alone)
-        rows = [(*each, *_shared(job)) for each, job in zip(own, jobs, strict=True)]
+        texts = self._texts_of_alike(jobs)
+        if texts is not None:
+            ids = [job.id for job in jobs]
+            return self._alike.bind((*self._now(), *_shared(jobs[0]), ids, texts), alone=alone)
+        rows = [(*self._own(job), *_shared(job)) for job in jobs]
         columns = zip(*rows, strict=True)
         return self._each.bind((*self._now(), *map(list, columns)), alone=alone)
+
+    def _texts_of_alike(self, jobs: Sequence[NewJob]) -> list[str] | None:
+        """The args of jobs that differ in nothing else but their ids; None: they do, or no text."""
+        first = _likeness(jobs[0])
+        payload_in = self._dialect.payload_in
+        texts: list[str] = []
+        for job in jobs:
+            text, _ = payload_in(job.args, job.content)
+            if text is None or job.unique_key is not None or _likeness(job) != first:
+                return None
+            texts.append(text)
+        return texts
 
     def _own(self, job: NewJob) -> tuple[Any, ...]:
         return (job.id, *self._dialect.payload_in(job.args, job.content), job.unique_key)
