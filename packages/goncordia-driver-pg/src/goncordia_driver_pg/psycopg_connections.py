@@ -121,8 +121,15 @@ class PsycopgConnection:
         cursor = self._cursor
         query = step.sql.text.encode()
         if isinstance(step, Batch):
-            await cursor.executemany(query, step.params)
-            return Rows((), cursor.rowcount)
+            if self._prepare:
+                await cursor.executemany(query, step.params)
+                return Rows((), cursor.rowcount)
+            # The other way prepares.
+            changed = 0
+            for params in step.params:
+                await cursor.execute(query, params, prepare=False)
+                changed += cursor.rowcount
+            return Rows((), changed)
         await cursor.execute(query, step.params or None, prepare=self._prepare, binary=True)
         return Rows(await cursor.fetchall() if step.sql.rows else (), cursor.rowcount)
 
@@ -180,8 +187,15 @@ class PsycopgSyncConnection:
         cursor = self._cursor
         query = step.sql.text.encode()
         if isinstance(step, Batch):
-            cursor.executemany(query, step.params)
-            return Rows((), cursor.rowcount)
+            if self._prepare:
+                cursor.executemany(query, step.params)
+                return Rows((), cursor.rowcount)
+            # The other way prepares.
+            changed = 0
+            for params in step.params:
+                cursor.execute(query, params, prepare=False)
+                changed += cursor.rowcount
+            return Rows((), changed)
         cursor.execute(query, step.params or None, prepare=self._prepare, binary=True)
         return Rows(cursor.fetchall() if step.sql.rows else (), cursor.rowcount)
 
