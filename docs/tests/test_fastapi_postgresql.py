@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import os
 import shutil
 import signal
@@ -50,8 +51,7 @@ async def test_its_worker_is_a_process(folder: Path, monkeypatch: pytest.MonkeyP
     async with AsyncpgDriver(url) as driver:
         await driver.migrate()
     monkeypatch.syspath_prepend(folder)
-    import shop
-
+    shop = importlib.import_module("shop")
     command = str(Path(sys.executable).parent / "goncordia")
     environment = os.environ | {"PYTHONPATH": "."}
     words = ["worker", "shop:registry", "--url", url]
