@@ -295,7 +295,7 @@ def fixtures() -> list[str]:
 
 def test_no_error_no_option_no_setting_is_left_out() -> None:
     import goncordia
-    from goncordia import driver, errors, gontest, logs
+    from goncordia import driver, errors, gontest, logs, periodic
     from goncordia.options import InsertOptions
     from goncordia.pool import WorkerPool
 
@@ -306,5 +306,8 @@ def test_no_error_no_option_no_setting_is_left_out() -> None:
     assert mentioned("contract.md", public(driver.BaseExecutor)) == []
     assert mentioned("contract.md", public(driver.BaseDriver)) == []
     assert mentioned("index.md", sorted(goncordia.__all__)) == []
+    assert mentioned("cron.md", periodic.__all__) == []
+    assert mentioned("cron.md", parameters(periodic.CronScheduler)) == []
+    assert mentioned("cron.md", parameters(periodic.PeriodicJob)) == []
     assert mentioned("testing.md", [*gontest.__all__, *fixtures()]) == []
     assert mentioned("logging.md", logs.__all__) == []
