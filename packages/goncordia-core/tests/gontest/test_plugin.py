@@ -166,13 +166,28 @@ async def test_own(goncordia_driver, goncordia_client, goncordia_tracker, goncor
 
 def test_without_an_async_plugin_synchronous_tests_run(tmp_path: Path) -> None:
     (tmp_path / "test_app.py").write_text(f"""{BODY}
+import threading
+
+from goncordia.gontest import SyncInlineClient
+
 
 def test_synchronous(goncordia_sync_client, goncordia_sync_tracker):
     goncordia_sync_client.enqueue(SendEmail("ann"))
     goncordia_sync_tracker.require_enqueued(SendEmail, 1)
+
+
+def test_inline(goncordia_driver):
+    sent.clear()
+    SyncInlineClient(goncordia_driver, registry).enqueue(SendEmail("ann"))
+    assert sent == ["ann"]
+
+
+def test_no_thread_is_left():
+    names = [thread.name for thread in threading.enumerate()]
+    assert not [name for name in names if name.startswith("goncordia")]
 """)
     said = run(tmp_path, *others())
-    assert "1 passed" in said, said
+    assert "3 passed" in said, said
 
 
 def test_the_plugin_loads_nothing_before_it_is_used(tmp_path: Path) -> None:

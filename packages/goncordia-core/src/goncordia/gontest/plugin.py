@@ -8,6 +8,7 @@ pytest loads this module wherever the package is installed: it imports nothing b
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
@@ -45,7 +46,7 @@ def goncordia_clock() -> MockClock:
 
 
 @pytest.fixture
-def goncordia_driver(request: pytest.FixtureRequest) -> AnyDriver:
+def goncordia_driver(request: pytest.FixtureRequest) -> Iterator[AnyDriver]:
     """The driver under all other fixtures: an empty one in memory, unless a project overrides it.
 
     It takes its time from ``goncordia_clock`` where the test, or a fixture of it, asks for that.
@@ -55,7 +56,9 @@ def goncordia_driver(request: pytest.FixtureRequest) -> AnyDriver:
     clock = None
     if "goncordia_clock" in request.fixturenames:
         clock = request.getfixturevalue("goncordia_clock")
-    return MemoryDriver(clock)
+    driver = MemoryDriver(clock)
+    yield driver
+    driver.close()
 
 
 @pytest.fixture
