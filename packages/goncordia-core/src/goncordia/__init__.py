@@ -53,7 +53,6 @@ if TYPE_CHECKING:
         SessionOpened,
     )
     from goncordia.engine.retention import Retention
-    from goncordia.engine.settings import KindPolicy, QueuePolicy
     from goncordia.errors import (
         AdmissionRejectedError,
         CodecError,
@@ -79,6 +78,7 @@ if TYPE_CHECKING:
         WorkerProcessError,
     )
     from goncordia.job import Job, ProcessJob, SyncJob, current_job
+    from goncordia.limits import KeyLimit, KindPolicy, QueuePolicy, RateLimit
     from goncordia.options import InsertOptions, InsertOpts
     from goncordia.payload.codecs import Codec
     from goncordia.periodic import (
@@ -142,6 +142,7 @@ __all__ = [
     "JobStarted",
     "JobState",
     "JobTimeoutError",
+    "KeyLimit",
     "KindPolicy",
     "LeaseLapsedError",
     "LoopBlocked",
@@ -156,6 +157,7 @@ __all__ = [
     "ProcessJob",
     "QueuePolicy",
     "QueueState",
+    "RateLimit",
     "Registry",
     "ResultLost",
     "Retention",
@@ -208,10 +210,10 @@ _MODULES: Final = (
     "driver",
     "client",
     "job",
+    "limits",
     "registry",
     "engine.events",
     "engine.retention",
-    "engine.settings",
     "pool",
     "periodic",
 )

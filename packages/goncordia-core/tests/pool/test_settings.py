@@ -133,7 +133,7 @@ def refusal(kit: Kit, **settings: Any) -> str:
         (
             "kind_policies",
             {"work": QueuePolicy(1)},
-            "kind_policies['work']: QueuePolicy(concurrency=1) is not a KindPolicy",
+            "kind_policies['work']: QueuePolicy(concurrency=1, rate=None, per_key=None) is not a ",
         ),
         (
             "kind_policies",

@@ -12,10 +12,11 @@ from typing import Any, Final
 import msgspec
 
 from goncordia.clock import Clock
-from goncordia.driver import NO_TIMEOUT, Claim, Finish, FinishTo, Mark
+from goncordia.driver import NO_TIMEOUT, After, Claim, Finish, FinishTo, Mark
 from goncordia.engine.claims import Claims
 from goncordia.engine.deadlines import Deadlines
 from goncordia.engine.events import JobFinished, JobGivenBack, JobOverdue, JobStarted, Observers
+from goncordia.engine.limits import Limits
 from goncordia.engine.logs import log_failed
 from goncordia.engine.marks import Marks
 from goncordia.engine.outcome import Outcomes
@@ -42,6 +43,7 @@ class Dispatcher:
         claims: the pool's.
         session: asked before each start.
         outcomes: decides what becomes of a job.
+        limits: those by key; None: there are none.
         marks: where a last attempt is marked; None: the driver has no marks.
         clock: the pool's.
         hooks: what jobs reach through.
@@ -57,6 +59,7 @@ class Dispatcher:
         session: Session,
         outcomes: Outcomes,
         marks: Marks | None,
+        limits: Limits | None,
         clock: Clock,
         *,
         hooks: JobHooks,
@@ -69,6 +72,7 @@ class Dispatcher:
         self._session = session
         self._outcomes = outcomes
         self._marks = marks
+        self._limits = limits
         self._clock = clock
         self._hooks = hooks
         self._concurrency = concurrency
@@ -124,13 +128,19 @@ class Dispatcher:
         error: BaseException | None = None
         called = False
         try:
+            delay = 0.0
+            if self._limits is not None:
+                delay = await self._admit(run, worker, self._limits)
             now = self._clock.monotonic()
-            if now >= self._session.good_until or (
-                self._marks is not None and self._outcomes.is_last(run.row, worker)
+            if not delay and (
+                now >= self._session.good_until
+                or (self._marks is not None and self._outcomes.is_last(run.row, worker))
             ):
                 await self._await_leave(run)
                 now = self._clock.monotonic()
-            if run.cause is None and not self.stopping:
+            if delay:
+                finish = Finish(run.claim, "release", After(delay))
+            elif run.cause is None and not self.stopping:
                 self._prepare(run, worker, now)
                 called = True
                 result = await worker.handler(run.job)
@@ -190,6 +200,14 @@ class Dispatcher:
                 run.cause = Cause.LOST
             await self._until_good(run)
 
+    async def _admit(self, run: Run, worker: Worker, limits: Limits) -> float:
+        """0: the run may start; else the seconds after which its job shall come again."""
+        job = Job(worker.readable(run.row), worker.spec, self._hooks, run)
+        delay = await limits.admit(run, job)
+        if delay:
+            run.reason = "limit of its key"
+        return delay
+
     async def _until_good(self, run: Run) -> None:
         while run.cause is None and not self.stopping and not self._session.good():
             await self._good.wait()
@@ -210,6 +228,8 @@ class Dispatcher:
     # ---------------------------------------------------------------- ending
 
     def _ended(self, run: Run, finish: Finish | None, error: BaseException | None) -> None:
+        if self._limits is not None:
+            self._limits.ended(run)
         if run.state is RunState.GONE:
             return  # the pool was stopped without it
         if run.job is not None:
@@ -257,7 +277,8 @@ class Dispatcher:
             seconds = run.seconds if job is not None else 0.0
             self._observe(JobFinished(run.row, to, seconds, error))
         elif to is not None:
-            self._observe(JobGivenBack(run.row, "shutdown" if self.stopping else "not started"))
+            reason = run.reason or ("shutdown" if self.stopping else "not started")
+            self._observe(JobGivenBack(run.row, reason))
         if error is None or job is None or self._on_error is None:
             return
         try:

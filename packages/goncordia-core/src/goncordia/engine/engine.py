@@ -19,6 +19,7 @@ from goncordia.engine.events import JobGivenBack, Observers
 from goncordia.engine.heart import LoopHeart
 from goncordia.engine.heart_thread import HeartThread
 from goncordia.engine.lanes import Lanes
+from goncordia.engine.limits import Limits
 from goncordia.engine.listening import Listening
 from goncordia.engine.logs import log_progress, progress_wanted
 from goncordia.engine.marks import Marks
@@ -128,12 +129,22 @@ class Engine:
         )
         self._outcomes = outcomes
         self._marks = Marks(executor, calls)
+        self._limits = limits = Limits(
+            executor,
+            calls,
+            clock,
+            rng,
+            queues=settings.queue_policies,
+            kinds=settings.kind_policies,
+            arrived=self._tokens_arrived,
+        )
         self._confirmer = Confirmer(executor, calls, claims, outcomes, ready)
         self.dispatcher = Dispatcher(
             claims,
             session,
             outcomes,
             self._marks if capabilities.marks else None,
+            limits if limits.has_keys else None,
             clock,
             hooks=hooks,
             concurrency=settings.concurrency,
@@ -146,6 +157,7 @@ class Engine:
         self._shape = Shape(
             claims,
             turns=Turns(settings.queues, settings.weights),
+            limits=limits,
             queue_limits=settings.queue_limits,
             kind_limits=settings.kind_limits,
             kinds=specs,
@@ -230,6 +242,7 @@ class Engine:
             loops.append(self._loop_heart.run)
         if self._pruner is not None:
             loops.append(self._pruner.run)
+        loops += self._limits.loops()
         if self._settings.interrupt_on_lapse:
             loops.append(self._watch_lapse)
         for run in loops:
@@ -255,6 +268,7 @@ class Engine:
             all_ended = await self._wind_down()
         finally:
             await self._end()
+        await self._limits.close()
         if self._pruner is not None:
             await self._pruner.resign()
         if all_ended:
@@ -354,6 +368,10 @@ class Engine:
         self._ready.set_all()
         self.dispatcher.session_is_good()
 
+    def _tokens_arrived(self) -> None:
+        self.lanes.look()
+        self._ready.set_all()  # some may wait for nothing else
+
     def _loop_ends(self) -> bool:
         """Whether somebody else cancels our tasks, with all the others of the loop."""
         return all(task.cancelling() for task in self._lane_tasks)
@@ -387,6 +405,8 @@ class Engine:
         elif self._stopping or (late and not self.lanes.has_room(row.queue)):
             self.observe(JobGivenBack(row, "shutdown" if self._stopping else "no room"))
             self.claims.give_back(run, Finish(claim, "release"))
+        elif self._limits and (delay := self._limits.take(run)):
+            self._give_back(run, "rate limit", delay)
         else:
             self.claims.fetched(run)
 

@@ -204,6 +204,8 @@ class Lanes:
         # The other lanes need not look at the same queues, unless this one takes long.
         if now >= self._look_at:
             self._look_at = now + self._poll_interval
+        if (wait := self._shape.wait()) is not None:
+            self._look_at = min(self._look_at, now + wait)
         return FetchRequest(self._session.id, number, room, queues, self._session.worker_id)
 
     def allowance(self) -> int:
@@ -224,7 +226,7 @@ class Lanes:
         if self.stopping or not self._session.good():
             return None
         if not self._shape.queues(self._room()):
-            return None
+            return self._shape.wait()
         return max(0.0, self._look_at - now)
 
     # ---------------------------------------------------------------- one exchange

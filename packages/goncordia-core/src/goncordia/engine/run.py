@@ -51,6 +51,9 @@ class Run(msgspec.Struct, eq=False):
         tx_completed: it was finished inside a transaction of the worker's.
         refused: the backend refused to store its result once.
         repeated: its result was sent before, and that was not answered.
+        reason: why it goes back without having been run, where that is worth saying.
+        tokens: what it took of rate limits, with what giving back asks for.
+        slots: what it holds of limits by key.
         checkpoint: to be stored again with the finish; None: what is stored is the last one.
         started_at: on the monotonic clock.
         seconds: how long the handler ran; infinite: it did not end, or never started.
@@ -71,6 +74,9 @@ class Run(msgspec.Struct, eq=False):
     tx_completed: bool = False
     refused: bool = False
     repeated: bool = False
+    reason: str | None = None
+    tokens: list[tuple[Any, float]] | None = None
+    slots: tuple[tuple[Any, str], ...] = ()
     checkpoint: bytes | None = None
     started_at: float = 0.0
     seconds: float = inf

@@ -27,40 +27,17 @@ from goncordia.engine.retention import Retention
 from goncordia.errors import ConfigurationError
 from goncordia.ids import new_session_id
 from goncordia.job import Job
+from goncordia.limits import KindPolicy, QueuePolicy
 from goncordia.payload.codecs import Codec, checked_codecs
 from goncordia.registry import Middleware
 from goncordia.retry import RetryPolicy, RetryRule, as_policy
 from goncordia.workers import checked_middleware
 
-__all__ = ["KindPolicy", "QueuePolicy", "Settings"]
+__all__ = ["Settings"]
 
 _STALL_LEASES: Final = 10
 _MAX_CONCURRENCY: Final = 100_000
 _MAX_WEIGHT: Final = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class QueuePolicy:
-    """What a pool keeps to for one of its queues.
-
-    Attributes:
-        concurrency: at most so many of the queue's jobs run in the pool at once; None: no limit
-            of its own.
-    """
-
-    concurrency: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class KindPolicy:
-    """What a pool keeps to for one kind of job.
-
-    Attributes:
-        concurrency: at most so many jobs of the kind run in the pool at once; None: no limit of
-            its own.
-    """
-
-    concurrency: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +63,8 @@ class Settings:
     worker_id: str
     queue_limits: Mapping[str, int]
     kind_limits: Mapping[str, int]
+    queue_policies: Mapping[str, QueuePolicy]
+    kind_policies: Mapping[str, KindPolicy]
     lanes: int
     retention: Retention | None
     codecs: Mapping[str, Codec]
@@ -135,9 +114,9 @@ class Settings:
                 f"heartbeat_interval: {beat:g} s is not below half the lease ({held:g} s)"
             )
         queue_limits = _limits("queue_policies", queue_policies, QueuePolicy)
-        known("queue of this pool", queue_limits, checked_queues, field="queue_policies")
+        known("queue of this pool", queue_policies or (), checked_queues, field="queue_policies")
         kind_limits = _limits("kind_policies", kind_policies, KindPolicy)
-        known("kind with a worker", kind_limits, tuple(kinds), field="kind_policies")
+        known("kind with a worker", kind_policies or (), tuple(kinds), field="kind_policies")
         return cls(
             queues=checked_queues,
             weights=weights,
@@ -160,6 +139,8 @@ class Settings:
             worker_id=_default_worker_id() if worker_id is None else name("worker_id", worker_id),
             queue_limits=queue_limits,
             kind_limits=kind_limits,
+            queue_policies=dict(queue_policies or {}),
+            kind_policies=dict(kind_policies or {}),
             lanes=whole("lanes", lanes, 1, 64),
             codecs=checked_codecs("codecs", codecs),
             retention=(

@@ -7,6 +7,8 @@ from typing import Final
 
 from goncordia.driver import JobRow, QueueFetch
 from goncordia.engine.claims import Claims
+from goncordia.engine.limits import Limits
+from goncordia.engine.tokens import TokenSource
 from goncordia.engine.turns import Turns
 
 __all__ = ["Shape"]
@@ -20,6 +22,7 @@ class Shape:
     Args:
         claims: what takes up room now.
         turns: the order of the queues.
+        limits: the rates of queues and kinds.
         queue_limits: at most so many running jobs of these queues.
         kind_limits: at most so many running jobs of these kinds.
         kinds: the kinds that the registry knows.
@@ -31,6 +34,7 @@ class Shape:
         claims: Claims,
         *,
         turns: Turns,
+        limits: Limits,
         queue_limits: Mapping[str, int],
         kind_limits: Mapping[str, int],
         kinds: Iterable[str],
@@ -38,13 +42,15 @@ class Shape:
     ) -> None:
         self._claims = claims
         self._turns = turns
+        self._queue_tokens = limits.queue_tokens
+        self._kind_tokens = limits.kind_tokens if fetch_kinds else {}
         self._queue_limits = queue_limits
         self._kind_limits = kind_limits
         self._fetch_kinds = fetch_kinds
         self._all_kinds = dict.fromkeys(kinds, _ANY_NUMBER)
         # Requests in flight may bring this many jobs of a queue or a kind.
-        self._asked_queues: dict[str, int] = dict.fromkeys(queue_limits, 0)
-        self._asked_kinds: dict[str, int] = dict.fromkeys(kind_limits, 0)
+        self._asked_queues: dict[str, int] = dict.fromkeys((*queue_limits, *self._queue_tokens), 0)
+        self._asked_kinds: dict[str, int] = dict.fromkeys((*kind_limits, *self._kind_tokens), 0)
         self._surplus: dict[str, int] = dict.fromkeys(kind_limits, 0)
 
     def queues(self, room: int) -> tuple[QueueFetch, ...]:
@@ -56,7 +62,7 @@ class Shape:
             return ()
         asked: list[QueueFetch] = []
         for name in self._turns.order():
-            limit = min(room, self._queue_room(name))
+            limit = min(room, self._queue_room(name, room))
             if limit > 0:
                 asked.append(QueueFetch(name, limit, kinds))
         return tuple(asked)
@@ -91,18 +97,33 @@ class Shape:
 
     def has_room(self, queue: str) -> bool:
         """Whether one more job of this queue may be kept."""
-        return self._queue_room(queue) > 0
+        return self._queue_room(queue, 1) > 0
 
-    def _queue_room(self, name: str) -> int:
+    def wait(self) -> float | None:
+        """Seconds until a queue or kind that has no tokens has some; None: none is without."""
+        if not (self._queue_tokens or self._kind_tokens):
+            return None
+        waits = [
+            wait
+            for sources in (*self._queue_tokens.values(), *self._kind_tokens.values())
+            for source in sources
+            if (wait := source.wait()) is not None
+        ]
+        return min(waits, default=None)
+
+    def _queue_room(self, name: str, wanted: int) -> int:
         limit = self._queue_limits.get(name)
-        if limit is None:
-            return _ANY_NUMBER
-        return limit - self._claims.active_by_queue[name] - self._asked_queues[name]
+        free = _ANY_NUMBER
+        if limit is not None:
+            free = limit - self._claims.active_by_queue[name] - self._asked_queues[name]
+        if free > 0 and (sources := self._queue_tokens.get(name)):
+            free = min(free, _available(sources, wanted, self._asked_queues[name]))
+        return free
 
     def _kinds(self, room: int) -> Mapping[str, int] | None:
         if not self._fetch_kinds:
             return None
-        if not self._kind_limits:
+        if not (self._kind_limits or self._kind_tokens):
             return self._all_kinds
         kinds = dict(self._all_kinds)
         for kind, limit in self._kind_limits.items():
@@ -111,4 +132,16 @@ class Shape:
                 kinds[kind] = min(free, room)
             else:
                 kinds.pop(kind, None)
+        for kind, sources in self._kind_tokens.items():
+            if kind in kinds:
+                free = _available(sources, room, self._asked_kinds[kind])
+                if free > 0:
+                    kinds[kind] = min(kinds[kind], free)
+                else:
+                    del kinds[kind]
         return kinds
+
+
+def _available(sources: Iterable[TokenSource], wanted: int, asked: int) -> int:
+    """Tokens that no request under way may use."""
+    return min(source.available(wanted + asked) for source in sources) - asked

@@ -15,9 +15,10 @@ from goncordia.driver import AnyDriver, BaseDriver
 from goncordia.engine.engine import Engine
 from goncordia.engine.events import Observer
 from goncordia.engine.retention import DEFAULT_RETENTION, Retention
-from goncordia.engine.settings import KindPolicy, QueuePolicy, Settings
+from goncordia.engine.settings import Settings
 from goncordia.errors import ConfigurationError, DriverError, GoncordiaError
 from goncordia.job import Job
+from goncordia.limits import KindPolicy, QueuePolicy
 from goncordia.payload.codecs import Codec
 from goncordia.pool.draining import look_for_jobs
 from goncordia.pool.hooks import PoolHooks
