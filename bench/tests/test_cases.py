@@ -95,6 +95,23 @@ def test_what_fails_is_left_out_and_told(
     assert [each["subject"] for each in data["samples"]] == ["async", "floor"]
 
 
+def test_who_stops_a_run_keeps_what_was_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def faked(case: Case, subject: str, *, number: int, **words: object) -> Sample:
+        if (number, subject) == (1, "floor"):
+            raise KeyboardInterrupt
+        return Sample(case.name, subject, number, 0.0, 1.0, {"jobs/s": 5.0})
+
+    monkeypatch.setattr(cli, "take", faked)
+    words = ["--quick", "--only", "enqueue_many", "--rounds", "5", "--folder", str(tmp_path)]
+    assert main(words) == 0
+    assert "stopped" in capsys.readouterr().out
+    data = json.loads((tmp_path / "latest.json").read_text())
+    assert [each["subject"] for each in data["samples"]] == ["async", "sync", "floor", "sync"]
+    assert data["rounds"] == 2
+
+
 def test_nothing_is_written_when_all_failed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

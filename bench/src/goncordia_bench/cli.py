@@ -175,6 +175,9 @@ def _measured(
                     case, subject, number=number, quick=quick, scratch=Path(scratch),
                     server=server if case.needs_postgres else None,
                 )  # fmt: skip
+            except KeyboardInterrupt:
+                progress.console.print("stopped: what was measured until now is shown", style="red")
+                break
             except SampleError as error:
                 failures.append(error)
                 progress.console.print(f"{case.name}, {subject}: failed", style="red")
@@ -182,7 +185,8 @@ def _measured(
                 samples.append(sample)
                 progress.console.print(_line(sample), markup=False, highlight=False)
             progress.advance(bar)
-    return Run(machine, tuple(cases), tuple(samples), rounds, quick, load()), failures
+    begun = max((sample.round + 1 for sample in samples), default=rounds)
+    return Run(machine, tuple(cases), tuple(samples), begun, quick, load()), failures
 
 
 def _line(sample: Sample) -> str:

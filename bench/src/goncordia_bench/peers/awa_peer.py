@@ -35,9 +35,10 @@ class _AwaProducer(Producer):
 
 class AwaSystem(System):
     name = "awa"
-    # Jobs/s in a sweep, medians of two to five: 50 2.9k, 200 7.4k, 500 8.1k, 1000 8.3k, 2000 8.0k;
-    # two or four claimers and larger claims (`claimers`, `claim_batch_size`) gave no more.
-    concurrency = 1000
+    # Jobs/s in a sweep of 20,000 jobs, each setting once a round, medians of five rounds: 200 6.7k,
+    # 500 7.5k, 1000 7.3k, 2000 6.9k. In single runs more claimers and larger claims (`claimers`,
+    # `claim_batch_size`) gave no more at 200 and 1000.
+    concurrency = 500
 
     async def install(self) -> None:
         async with awa.AsyncClient(self.dsn) as client:

@@ -45,9 +45,10 @@ class PgQueuerSystem(System):
     """So many managers, each with a connection of its own, as in its own benchmark."""
 
     name = "pgqueuer"
-    # Its batch. Jobs/s in a sweep, medians of three, by managers × batch: 1 × 400 16.5k,
-    # 2 × 200 16.4k, 2 × 400 17.9k, 3 × 200 16.5k, 1 × 800 17.1k, 2 × 800 15.4k, 1 × 100 12.2k.
-    concurrency = 400
+    # Its batch. Jobs/s in a sweep of 40,000 jobs, each setting once a round, medians of five
+    # rounds, by managers and batch: 1 and 200 18.3k, 1 and 400 17.9k, 2 and 200 18.2k, 2 and 400
+    # 18.3k, 1 and 800 16.6k, 2 and 800 17.1k: the first four are one within what they swing by.
+    concurrency = 200
 
     async def install(self) -> None:
         connection = await asyncpg.connect(self.dsn)

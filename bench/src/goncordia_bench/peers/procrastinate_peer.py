@@ -40,9 +40,9 @@ class _ProcrastinateProducer(Producer):
 
 class ProcrastinateSystem(System):
     name = "procrastinate"
-    # Jobs/s in a sweep, medians of three: 1 0.68k, 2 1.05k, 3 1.05k, 5 0.99k, 10 0.95k, 20 0.91k,
-    # 50 0.92k, 100 0.91k.
-    concurrency = 3
+    # Jobs/s in a sweep of 3,000 jobs, each setting once a round, medians of five rounds: 1 0.71k,
+    # 2 1.07k, 3 1.05k, 5 1.00k, 20 0.88k.
+    concurrency = 2
 
     async def install(self) -> None:
         async with self._app(1).open_async() as app:

@@ -135,14 +135,14 @@ CASE: Final = Case(
     f"""
 {_DEPTH:,} jobs wait; for two minutes a worker works them, and a producer in the same process
 enqueues {_AT_ONCE} at a time whenever fewer wait. Then the same while another session sits idle in
-a REPEATABLE READ transaction, so that no dead row can be removed. The peers run in the first round
-only.
+a REPEATABLE READ transaction, so that no dead row can be removed. The others run in the first
+round only.
 """,
     tuple(
         Subject(
             f"{name}{suffix}",
             partial(_steady, name, bool(suffix)),
-            once=name not in {OURS, FLOOR},
+            once=name != OURS,
             python=PYTHON.get(name, (3, 11)),
         )
         for name in (OURS, FLOOR, *PEERS)
