@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import signal
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
@@ -160,6 +161,57 @@ class TestItsLife:
             "the periodic jobs are scheduled no longer",
         ]
 
+    async def test_it_runs_until_a_signal_comes(self) -> None:
+        kit = Kit()
+        running = asyncio.create_task(kit.scheduler(minutely()).run())
+        await kit.clock.advance(60)
+        assert not running.done()
+        signal.raise_signal(signal.SIGTERM)
+        await kit.clock.settle()
+        await asyncio.wait_for(running, 5)
+        assert await kit.times() == at("00:01")
+
+    async def test_signals_reach_only_the_main_thread(self) -> None:
+        scheduler = Kit().scheduler(minutely())
+        with pytest.raises(ConfigurationError, match="CronScheduler.run: signals reach only the"):
+            await asyncio.to_thread(asyncio.run, scheduler.run())
+
+    async def test_a_stop_that_is_cancelled_ends_it_at_once(self) -> None:
+        kit = Kit()
+        executor = flaky(kit)
+        scheduler = kit.scheduler(minutely())
+        await scheduler.start()
+        await kit.clock.advance(59)
+        executor.hangs = True
+        await kit.clock.advance(1)
+        stopping = asyncio.create_task(scheduler.stop())
+        await kit.clock.settle()
+        assert not stopping.done()
+        stopping.cancel()
+        await kit.clock.settle()
+        assert stopping.cancelled()
+        executor.hangs = False
+        async with scheduler:
+            await kit.clock.advance(60)
+        assert await kit.times() == at("00:01", "00:02")
+
+    async def test_a_start_that_failed_may_be_tried_again(self) -> None:
+        kit = Kit()
+        is_down = True
+
+        def fragile(last: datetime | None) -> datetime | None:
+            if is_down:
+                raise OSError("the calendar is away")
+            return None
+
+        scheduler = kit.scheduler(PeriodicJob(fragile, Report()))
+        with pytest.raises(ConfigurationError, match="the calendar is away"):
+            await scheduler.start()
+        is_down = False
+        async with scheduler:
+            await kit.clock.settle()
+        assert await kit.times() == at("00:00")
+
 
 class TestTwo:
     async def test_with_the_same_entries_one_leads(self) -> None:
@@ -313,12 +365,18 @@ class Flaky(MemoryExecutor):
     down: DriverError | None = None
     after_effect = False
     refuses: str | None = None
+    hangs = False
+    slow = 0.0
 
     def fail(self) -> None:
         if self.down is not None:
             raise self.down
 
     async def insert_many(self, jobs: Sequence[NewJob], /) -> list[InsertResult]:
+        if self.hangs:
+            await asyncio.get_running_loop().create_future()
+        if self.slow:
+            await self.clock.sleep(self.slow)
         if not self.after_effect:
             self.fail()
         if any(job.meta["cron.id"] == self.refuses for job in jobs):
@@ -397,6 +455,27 @@ class TestOutages:
         stopping = asyncio.create_task(scheduler.stop())
         await kit.clock.advance(5)
         assert stopping.done()
+
+    async def test_a_call_that_hangs_is_given_up(self) -> None:
+        kit = Kit()
+        executor = flaky(kit)
+        async with kit.scheduler(minutely()):
+            executor.hangs = True
+            await kit.clock.advance(63)
+            executor.hangs = False
+            await kit.clock.advance(10)
+            assert await kit.times() == at("00:01")
+
+    async def test_a_slow_backend_makes_nothing_later_than_it_must(self) -> None:
+        kit = Kit()
+        flaky(kit).slow = 2.0
+        seconds = [PeriodicJob(every(60), Report(), id=f"{n}") for n in range(3)]
+        late = PeriodicJob(cron("* * * * *"), Report(), id="late")
+        offset = PeriodicJob(every(60), Report(), id="3", start_at=utc("2026-01-01 00:00:06"))
+        async with kit.scheduler(*seconds, offset, late):
+            await kit.clock.advance(60 + 8.5 + 2.1)
+        created = {row.meta["cron.id"]: row.created_at for row in await kit.rows()}
+        assert created["3"] <= utc("2026-01-01 00:01:10.100")
 
     async def test_what_is_refused_holds_up_no_other(
         self, caplog: pytest.LogCaptureFixture

@@ -211,6 +211,7 @@ class CronScheduler:
         if upcoming is None:
             upcoming = self._upcoming = await self._firing.read(self._entries, _report)
         now = await self._calls.once(self._driver.executor().now())
+        looked = self._clock.monotonic()
         due = [(when, entry) for entry in self._entries if (when := upcoming[entry.id]) is not None]
         # What has waited longest comes first, so that no error holds the same entries up each time.
         for when, entry in sorted(due, key=itemgetter(0)):
@@ -219,7 +220,8 @@ class CronScheduler:
             if self._told or not self.leading:
                 return 0.0
             upcoming[entry.id] = await self._firing.fire(entry, _report)
-        waits = [(when - now) / _SECOND for when in upcoming.values() if when is not None]
+        passed = self._clock.monotonic() - looked
+        waits = [(when - now) / _SECOND - passed for when in upcoming.values() if when is not None]
         return min([self._ask_at - self._clock.monotonic(), *waits])
 
     async def _ask(self) -> None:
