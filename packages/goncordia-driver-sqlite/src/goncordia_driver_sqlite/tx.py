@@ -14,23 +14,14 @@ import time
 import weakref
 from collections.abc import Generator, Sequence
 from typing import Any, Final, TypeVar
-from uuid import UUID
 
 import aiosqlite
 
-from goncordia.driver import (
-    Changed,
-    Finish,
-    InsertResult,
-    NewJob,
-    Outcome,
-    SyncTxExecutor,
-    TxExecutor,
-)
 from goncordia.errors import ConfigurationError, DriverUnavailableError
 from goncordia_driver_sqlite.adapters import AiosqliteAdapter, Sqlite3Adapter
 from goncordia_driver_sqlite.errors import is_busy, stale, translation
 from goncordia_sql import Op, Operations, run_async, run_sync
+from goncordia_sql.executors import SqlSyncTxExecutor, SqlTxExecutor, TxOps
 
 __all__ = ["SqliteSyncTxExecutor", "SqliteTxExecutor", "TxChecks"]
 
@@ -157,17 +148,18 @@ def _starts_by_itself(connection: sqlite3.Connection) -> bool:
     return legacy == _LEGACY and connection.isolation_level is not None
 
 
-class SqliteTxExecutor(TxExecutor):
+class SqliteTxExecutor(SqlTxExecutor):
     """The operations in the transaction of an aiosqlite connection."""
 
     def __init__(
         self, operations: Operations, checks: TxChecks, connection: aiosqlite.Connection
     ) -> None:
-        self._ops = operations
+        super().__init__(TxOps(operations))
         self._checks = checks
         self._connection = connection
 
-    async def _run(self, operation: Op[T]) -> T:
+    async def run(self, operation: Op[T], /) -> T:
+        """See :meth:`SqlTxExecutor.run`."""
         started = time.monotonic()
         try:
             await self._checks.begin(self._connection)
@@ -189,30 +181,19 @@ class SqliteTxExecutor(TxExecutor):
     def _error(self, error: sqlite3.Error, started: float, timeout: int | None) -> Exception:
         return _translation(error, self._checks.path, time.monotonic() - started, timeout)
 
-    async def insert_many(self, jobs: Sequence[NewJob], /) -> list[InsertResult]:
-        """See :meth:`TxExecutor.insert_many`."""
-        return await self._run(self._ops.insert.insert_many(jobs)) if jobs else []
 
-    async def cancel_many(self, ids: Sequence[UUID], /) -> list[Changed]:
-        """See :meth:`TxExecutor.cancel_many`."""
-        return await self._run(self._ops.change.cancel_many(ids)) if ids else []
-
-    async def finish_many(self, finishes: Sequence[Finish], /) -> list[Outcome]:
-        """See :meth:`TxExecutor.finish_many`."""
-        return await self._run(self._ops.finish.finish_many(finishes)) if finishes else []
-
-
-class SqliteSyncTxExecutor(SyncTxExecutor):
+class SqliteSyncTxExecutor(SqlSyncTxExecutor):
     """The operations in the transaction of a sqlite3 connection."""
 
     def __init__(
         self, operations: Operations, checks: TxChecks, connection: sqlite3.Connection
     ) -> None:
-        self._ops = operations
+        super().__init__(TxOps(operations))
         self._checks = checks
         self._connection = connection
 
-    def _run(self, operation: Op[T]) -> T:
+    def run(self, operation: Op[T], /) -> T:
+        """See :meth:`SqlSyncTxExecutor.run`."""
         started = time.monotonic()
         adapter = Sqlite3Adapter(self._connection)
         try:
@@ -228,18 +209,6 @@ class SqliteSyncTxExecutor(SyncTxExecutor):
             ) from error
         finally:
             adapter.close()
-
-    def insert_many(self, jobs: Sequence[NewJob], /) -> list[InsertResult]:
-        """See :meth:`TxExecutor.insert_many`."""
-        return self._run(self._ops.insert.insert_many(jobs)) if jobs else []
-
-    def cancel_many(self, ids: Sequence[UUID], /) -> list[Changed]:
-        """See :meth:`TxExecutor.cancel_many`."""
-        return self._run(self._ops.change.cancel_many(ids)) if ids else []
-
-    def finish_many(self, finishes: Sequence[Finish], /) -> list[Outcome]:
-        """See :meth:`TxExecutor.finish_many`."""
-        return self._run(self._ops.finish.finish_many(finishes)) if finishes else []
 
 
 def _translation(error: sqlite3.Error, path: str, waited: float, timeout: int | None) -> Exception:
