@@ -86,8 +86,12 @@ class Postgres(Conformance):
     # ---------------------------------------------------------------- looking inside
 
     @pytest.fixture
-    def cost_of(self, direct: psycopg.Connection) -> CostOf:
-        """The pages that statements in the database looked at: nobody else works there."""
+    def cost_of(self, direct: psycopg.Connection, schema: str) -> CostOf:
+        """The pages that statements in the database looked at: nobody else works there.
+
+        What many changes at once leave behind is vacuum's to take away. How fetches bear it until
+        then is tested with the driver.
+        """
         direct.execute("CREATE EXTENSION IF NOT EXISTS pg_stat_statements")
         pages = """
             SELECT sum(shared_blks_hit + shared_blks_read)::bigint FROM pg_stat_statements
@@ -101,6 +105,7 @@ class Postgres(Conformance):
             return count
 
         async def cost_of(call: Callable[[], Awaitable[object]]) -> int:
+            direct.execute(f'VACUUM "{schema}".job'.encode())
             before = looked_at()
             await call()
             return looked_at() - before

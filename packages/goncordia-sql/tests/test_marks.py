@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -33,6 +34,7 @@ def marks(seconds: Seconds) -> Marks:
 
 def row(nice: int, second: float) -> tuple[Any, ...]:
     values = dict.fromkeys(READY_ROW)
+    values["id"] = UUID(int=round(second))  # type: ignore[assignment]  # a row of anything
     values["nice"] = nice  # type: ignore[assignment]  # a row of anything
     values["run_at"] = NOON + timedelta(seconds=second)  # type: ignore[assignment]  # the same
     return tuple(values.values())
@@ -50,15 +52,30 @@ def test_the_first_look_is_from_the_head_to_the_end(marks: Marks) -> None:
     assert marks.ranges("q") is WHOLE
 
 
-def test_the_next_begins_a_little_before_the_last_claim(marks: Marks) -> None:
+def test_the_next_begins_where_the_last_claim_began(marks: Marks) -> None:
     note(marks, WHOLE, (0, 10.0), (0, 11.0))
+    marks.ranges("q")
     ranges = marks.ranges("q")
     assert not ranges.whole
     (below, at, above) = places(ranges)
-    assert at == (0, NOON + timedelta(seconds=10) - SLACK, 0)
+    assert at == (0, NOON + timedelta(seconds=10), 0)
+    assert ranges.since_id[1] == UUID(int=10)
     # All other priorities from their heads: what comes before it first, what comes after it last.
     assert (below[2], above[0]) == (-1, 1)
     assert below[1] == above[1] == WHOLE.since[0]
+
+
+def test_several_times_a_second_it_looks_back(marks: Marks, seconds: Seconds) -> None:
+    note(marks, WHOLE, (0, 10.0))
+    exact, back = NOON + timedelta(seconds=10), NOON + timedelta(seconds=10) - SLACK
+    assert marks.ranges("q").since[1] == back
+    assert marks.ranges("q").since[1] == exact
+    seconds.now += 0.09
+    assert marks.ranges("q").since[1] == exact
+    seconds.now += 0.02
+    ranges = marks.ranges("q")
+    assert (ranges.since[1], ranges.since_id[1]) == (back, UUID(int=0))
+    assert marks.ranges("q").since[1] == exact
 
 
 def test_queues_have_marks_of_their_own(marks: Marks) -> None:
@@ -123,4 +140,5 @@ def test_jobs_for_later_are_looked_for_from_a_little_before_the_last_look(marks:
 def test_a_mark_goes_back_to_an_older_job(marks: Marks) -> None:
     note(marks, WHOLE, (0, 10.0))
     note(marks, WHOLE, (0, 3.0), (0, 10.0))
-    assert places(marks.ranges("q"))[1][1] == NOON + timedelta(seconds=3) - SLACK
+    marks.ranges("q")
+    assert places(marks.ranges("q"))[1][1] == NOON + timedelta(seconds=3)

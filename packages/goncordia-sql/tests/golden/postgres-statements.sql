@@ -134,7 +134,7 @@ OF j SKIP LOCKED;
 -- fetch.kinds_ready
 SELECT k.value FROM (SELECT u.value FROM unnest($1::text[]) AS u(value) LIMIT
 cardinality($1::text[])) AS k WHERE EXISTS ( SELECT 1 FROM "goncordia".job j WHERE j.state >= 1 AND
-j.state <= 1 AND j.queue = $2 AND j.kind = k.value);
+j.state <= 1 AND j.queue = $2 AND j.kind = k.value LIMIT 1 OFFSET 0);
 
 -- fetch.claim
 UPDATE "goncordia".job SET state = 3, attempt = attempt + 1, started = 0, ended_session = session,
@@ -159,24 +159,25 @@ SELECT statement_timestamp() AS now, (SELECT count(*) FROM done) AS done, EXISTS
 "goncordia".queue WHERE name = $7::text AND paused = 1) AS paused, (SELECT l.run_at FROM
 "goncordia".job l WHERE l.state = 0 AND l.queue = $7::text AND l.run_at >= $8::timestamptz ORDER BY
 l.run_at LIMIT 1) AS next_run_at ), ready AS MATERIALIZED ( SELECT r.id, r.other FROM facts f CROSS
-JOIN unnest($9::integer[], $10::timestamptz[], $11::integer[]) AS u(first, since, last) CROSS JOIN
-LATERAL ( SELECT i.id, i.group_name IS NOT NULL OR i.run_at > f.now OR ($12::text[] IS NOT NULL AND
-i.kind <> ALL($12::text[])) AS other FROM "goncordia".job i WHERE i.state = 1 AND i.queue = $7::text
-AND (i.nice, i.run_at) >= (u.first, u.since) AND i.nice <= u.last ORDER BY i.nice, i.run_at, i.id
-LIMIT $13::bigint FOR UPDATE SKIP LOCKED ) AS r WHERE f.open AND NOT f.paused AND ($14::boolean OR
-(f.next_run_at > f.now) IS NOT FALSE) LIMIT $13::bigint ), claimed AS ( UPDATE "goncordia".job j SET
-state = 3, attempt = j.attempt + 1, started = 0, ended_session = j.session, ended_fetch_no =
-j.fetch_no, session = $6::uuid, fetch_no = $15::bigint, claimed_at = statement_timestamp(),
-worker_id = $16::text FROM ready r WHERE j.id = r.id AND NOT (SELECT bool_or(other) FROM ready)
-RETURNING j.id, j.kind, j.queue, j.nice, j.run_at, coalesce(j.args_raw, convert_to(j.args, 'UTF8'))
-AS args, j.content, j.payload_version, j.max_attempts, j.timeout, j.tags, j.meta, j.unique_key,
-j.unique_hold, j.unique_until, j.group_name, j.group_limit, j.attempt - 1 AS attempt, j.created_at,
-j.errors, j.checkpoint ) SELECT NULL::integer AS flags, NULL::text[] AS done, c.* FROM claimed c
-UNION ALL SELECT CASE WHEN f.open THEN 1 ELSE 0 END + CASE WHEN f.paused THEN 2 ELSE 0 END + CASE
-WHEN f.next_run_at <= f.now THEN 4 ELSE 0 END + CASE WHEN (SELECT bool_or(other) FROM ready) THEN 8
-ELSE 0 END, CASE WHEN f.done < $4::bigint THEN ARRAY(SELECT id::text FROM done) END, NULL, NULL,
-NULL, NULL, f.next_run_at, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-NULL, f.now, NULL, NULL FROM facts f;
+JOIN unnest($9::integer[], $10::timestamptz[], $11::uuid[], $12::integer[]) AS u(first, since,
+since_id, last) CROSS JOIN LATERAL ( SELECT i.id, i.group_name IS NOT NULL OR i.run_at > f.now OR
+($13::text[] IS NOT NULL AND i.kind <> ALL($13::text[])) AS other FROM "goncordia".job i WHERE
+i.state = 1 AND i.queue = $7::text AND (i.nice, i.run_at, i.id) >= (u.first, u.since, u.since_id)
+AND i.nice <= u.last ORDER BY i.nice, i.run_at, i.id LIMIT $14::bigint FOR UPDATE SKIP LOCKED ) AS r
+WHERE f.open AND NOT f.paused AND ($15::boolean OR (f.next_run_at > f.now) IS NOT FALSE) LIMIT
+$14::bigint ), claimed AS ( UPDATE "goncordia".job j SET state = 3, attempt = j.attempt + 1, started
+= 0, ended_session = j.session, ended_fetch_no = j.fetch_no, session = $6::uuid, fetch_no =
+$16::bigint, claimed_at = statement_timestamp(), worker_id = $17::text FROM ready r WHERE j.id =
+r.id AND NOT (SELECT bool_or(other) FROM ready) RETURNING j.id, j.kind, j.queue, j.nice, j.run_at,
+coalesce(j.args_raw, convert_to(j.args, 'UTF8')) AS args, j.content, j.payload_version,
+j.max_attempts, j.timeout, j.tags, j.meta, j.unique_key, j.unique_hold, j.unique_until,
+j.group_name, j.group_limit, j.attempt - 1 AS attempt, j.created_at, j.errors, j.checkpoint ) SELECT
+NULL::integer AS flags, NULL::text[] AS done, c.* FROM claimed c UNION ALL SELECT CASE WHEN f.open
+THEN 1 ELSE 0 END + CASE WHEN f.paused THEN 2 ELSE 0 END + CASE WHEN f.next_run_at <= f.now THEN 4
+ELSE 0 END + CASE WHEN (SELECT bool_or(other) FROM ready) THEN 8 ELSE 0 END, CASE WHEN f.done <
+$4::bigint THEN ARRAY(SELECT id::text FROM done) END, NULL, NULL, NULL, NULL, f.next_run_at, NULL,
+NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, f.now, NULL, NULL FROM facts
+f;
 
 -- finish.held
 SELECT k.n, j.state, j.run_at, j.failed, j.attempt, j.started, j.cancel_requested, j.session,

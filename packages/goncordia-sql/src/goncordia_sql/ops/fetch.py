@@ -132,10 +132,11 @@ class Fetch(Topic):
             """
         self._ready_kind = dialect.sql(f"{of_kind} {order}")
         self._ready_kind_after = dialect.sql(f"{of_kind} {after} {order}")
+        # With an OFFSET it stays what it says, a look for each kind, and is never made a join.
         self._kinds_ready = dialect.sql(f"""
             SELECT k.value FROM {dialect.each_text(":kinds")} AS k WHERE EXISTS (
                 SELECT 1 FROM {job} j WHERE {dialect.is_ready_of_kind("j")} AND j.queue = :queue
-                AND j.kind = k.value)
+                AND j.kind = k.value LIMIT 1 OFFSET 0)
             """)
         self._claim = dialect.sql(f"""
             UPDATE {job} SET state = {Stored.RUNNING}, attempt = attempt + 1, started = 0,

@@ -82,12 +82,14 @@ class PostgresFetch(Fetch):
                      ORDER BY l.run_at LIMIT 1) AS next_run_at
             ), ready AS MATERIALIZED (
                 SELECT r.id, r.other FROM facts f CROSS JOIN
-                    unnest(:first::integer[], :since::timestamptz[], :last::integer[])
-                        AS u(first, since, last) CROSS JOIN LATERAL (
+                    unnest(:first::integer[], :since::timestamptz[], :since_id::uuid[],
+                        :last::integer[]) AS u(first, since, since_id, last)
+                    CROSS JOIN LATERAL (
                     SELECT i.id, i.group_name IS NOT NULL OR i.run_at > f.now OR
                         (:kinds::text[] IS NOT NULL AND i.kind <> ALL(:kinds::text[])) AS other
                     FROM {job} i WHERE i.state = {Stored.READY} AND i.queue = :queue::text
-                    AND (i.nice, i.run_at) >= (u.first, u.since) AND i.nice <= u.last
+                    AND (i.nice, i.run_at, i.id) >= (u.first, u.since, u.since_id)
+                    AND i.nice <= u.last
                     ORDER BY i.nice, i.run_at, i.id LIMIT :most::bigint FOR UPDATE SKIP LOCKED
                 ) AS r
                 WHERE f.open AND NOT f.paused
@@ -224,6 +226,7 @@ class PostgresFetch(Fetch):
             "kinds": None if kinds is None else [kind for kind, n in kinds.items() if n > 0],
             "first": ranges.first,
             "since": ranges.since,
+            "since_id": ranges.since_id,
             "last": ranges.last,
             "later_since": ranges.later_since,
             "leave_due": leave_due,

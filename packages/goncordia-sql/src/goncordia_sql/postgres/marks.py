@@ -6,11 +6,12 @@ open they pile up without end. So a process remembers, for each priority, where 
 began, and the next begins there.
 
 What becomes visible behind a mark would be passed over: a job whose transaction committed late, one
-that was given back or unparked, one that was enqueued for a time in the past. Therefore a mark
-stays a little behind (:data:`SLACK`), and now and then a fetch begins at the head: at the latest
-after half of :data:`LATE_FIND_BOUND` while results are full, and always before a result says that
-there was nothing more. Only where that is slow, since dead entries have piled up, results may come
-short and say that there may be more.
+that was given back or unparked, one that was enqueued for a time in the past. Therefore several
+times a second a fetch looks back from its marks (by :data:`SLACK`, in which time most transactions
+commit), and now and then one begins at the head: at the latest after half of
+:data:`LATE_FIND_BOUND` while results are full, and always before a result says that there was
+nothing more. Only where that is slow, since dead entries have piled up, results may come short and
+say that there may be more.
 
 The same holds for the jobs for later, of which those that have become due leave dead entries at the
 head of their index.
@@ -24,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
+from uuid import UUID
 
 from goncordia_sql.rows import READY_ROW
 
@@ -32,24 +34,28 @@ __all__ = ["LATE_FIND_BOUND", "SLACK", "WHOLE", "Marks", "Ranges"]
 LATE_FIND_BOUND: Final = 2.0
 """Seconds for which a full result may pass over a job that became visible behind newer ones."""
 SLACK: Final = timedelta(seconds=0.5)
-"""How far a mark stays behind the last claim: most transactions commit within that time."""
+"""How far a fetch looks back from the marks, now and then."""
+_LOOK_BACK: Final = 0.1
+"""Seconds from one look back to the next."""
 
 _MOST: Final = 16
 """Priorities with a mark, at most: each costs a look or two in every fetch."""
 _SLOW: Final = 0.01
 """Seconds from which on a look from the head is slow: rest for ten times as long as it took."""
 _REST: Final = 10
-_NICE, _RUN_AT = READY_ROW.index("nice"), READY_ROW.index("run_at")
+_ID, _NICE, _RUN_AT = (READY_ROW.index(column) for column in ("id", "nice", "run_at"))
+_FIRST_ID: Final = UUID(int=0)
 _START: Final = datetime(1, 1, 1, tzinfo=UTC)
 _LOWEST, _HIGHEST = -(1 << 31), (1 << 31) - 1
 
 
 class Ranges(NamedTuple):
-    """What to look through, in order; the first three are lists of the same length.
+    """What to look through, in order; the first four are lists of the same length.
 
     Attributes:
         first: the ``nice`` that a range begins with.
-        since: the ``run_at`` that it begins with there.
+        since: the ``run_at`` that it begins with there,
+        since_id: and the id.
         last: the ``nice`` that it ends with.
         later_since: where to begin among the jobs for later.
         whole: they are the whole queue.
@@ -57,26 +63,29 @@ class Ranges(NamedTuple):
 
     first: list[int]
     since: list[datetime]
+    since_id: list[UUID]
     last: list[int]
     later_since: datetime
     whole: bool
 
 
-WHOLE: Final = Ranges([_LOWEST], [_START], [_HIGHEST], _START, whole=True)
+WHOLE: Final = Ranges([_LOWEST], [_START], [_FIRST_ID], [_HIGHEST], _START, whole=True)
 """From the head to the end."""
 
 
 class _Queue:
     """What is remembered of one queue."""
 
-    __slots__ = ("later_since", "looked_at", "looking", "marks", "short")
+    __slots__ = ("later_since", "looked_at", "looked_back_at", "looking", "marks", "short")
 
     def __init__(self) -> None:
-        self.marks: dict[int, datetime] = {}
+        self.marks: dict[int, tuple[datetime, UUID]] = {}
         self.later_since = _START
         """Up to then, all jobs for later had become due and were made ready."""
         self.looked_at = 0.0
         """When the last look from the head ended."""
+        self.looked_back_at = 0.0
+        """When a look back was last begun."""
         self.looking = 0.0
         """How long it took."""
         self.short = False
@@ -102,23 +111,34 @@ class Marks:
         age = self._monotonic() - queue.looked_at
         if age >= LATE_FIND_BOUND / 2 or (queue.short and not self._rests(queue)):
             return WHOLE
+        now = self._monotonic()
+        back = now - queue.looked_back_at >= _LOOK_BACK
+        if back:
+            queue.looked_back_at = now
         first: list[int] = []
-        since: list[datetime] = []
+        since: list[tuple[datetime, UUID]] = []
         last: list[int] = []
         gap = _LOWEST
-        for nice, mark in sorted(queue.marks.items()):
+        for nice, (run_at, job_id) in sorted(queue.marks.items()):
             if gap < nice:
                 first.append(gap)
-                since.append(_START)
+                since.append((_START, _FIRST_ID))
                 last.append(nice - 1)
             first.append(nice)
-            since.append(mark)
+            since.append((run_at - SLACK, _FIRST_ID) if back else (run_at, job_id))
             last.append(nice)
             gap = nice + 1
         first.append(gap)
-        since.append(_START)
+        since.append((_START, _FIRST_ID))
         last.append(_HIGHEST)
-        return Ranges(first, since, last, queue.later_since, whole=False)
+        return Ranges(
+            first,
+            [run_at for run_at, _ in since],
+            [job_id for _, job_id in since],
+            last,
+            queue.later_since,
+            whole=False,
+        )
 
     def note(
         self,
@@ -148,12 +168,12 @@ class Marks:
         queue.short = not full
         seen: set[int] = set()
         for row in claimed:
-            nice, run_at = row[_NICE], row[_RUN_AT]
+            nice = row[_NICE]
             if nice not in seen:
                 seen.add(nice)
                 # Taken out and put in again: the one that was claimed of last is the last.
                 queue.marks.pop(nice, None)
-                queue.marks[nice] = run_at - SLACK
+                queue.marks[nice] = (row[_RUN_AT], row[_ID])
         while len(queue.marks) > _MOST:
             del queue.marks[next(iter(queue.marks))]
 
