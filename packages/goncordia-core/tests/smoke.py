@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from goncordia import Client, Job, Registry, WorkerPool
+from goncordia import Client, CronScheduler, Job, PeriodicJob, Registry, WorkerPool, cron
 from goncordia.memory import MemoryDriver
 
 
@@ -35,6 +35,8 @@ async def main() -> None:
         await Client(driver).enqueue(Add(20, 22))
         async with WorkerPool(driver, registry, queues=["default"]) as pool:
             await pool.drain()
+        async with CronScheduler(driver, [PeriodicJob(cron("0 9 * * MON", tz="UTC"), Add(1, 2))]):
+            pass
     assert sums == [42], sums
 
 
