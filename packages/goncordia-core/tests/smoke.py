@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from goncordia import Client, CronScheduler, Job, PeriodicJob, Registry, WorkerPool, cron
+from goncordia import Client, CronScheduler, Job, PeriodicJob, Registry, WorkerPool, cron, gontest
 from goncordia.memory import MemoryDriver
 
 
@@ -38,6 +38,9 @@ async def main() -> None:
         async with CronScheduler(driver, [PeriodicJob(cron("0 9 * * MON", tz="UTC"), Add(1, 2))]):
             pass
     assert sums == [42], sums
+    # The test helpers ask for no test framework.
+    assert (await gontest.require_work(add, Add(1, 2))).state == "completed"
+    assert "pytest" not in sys.modules
 
 
 asyncio.run(main())
