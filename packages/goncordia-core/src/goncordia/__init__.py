@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from goncordia.admission import Admission
     from goncordia.args import JobArgs, Returns, TaskArgs
     from goncordia.client import (
         ChangeResult,
@@ -99,6 +100,7 @@ if TYPE_CHECKING:
     from goncordia.unique import UniqueOpts
 
 __all__ = [
+    "Admission",
     "AdmissionRejectedError",
     "AnyDriver",
     "AttemptError",
@@ -203,6 +205,7 @@ _MODULES: Final = (
     "clock",
     "directives",
     "retry",
+    "admission",
     "args",
     "payload.codecs",
     "unique",

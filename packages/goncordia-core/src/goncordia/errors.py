@@ -159,7 +159,21 @@ class InvalidCursorError(GoncordiaError, ValueError):
 
 
 class AdmissionRejectedError(GoncordiaError):
-    """The queue holds as many jobs as it may; nothing was enqueued."""
+    """The queue holds as many jobs as it may; nothing was enqueued.
+
+    Attributes:
+        queue: the queue.
+        depth: how many jobs wait in it.
+        max_depth: how many may.
+    """
+
+    def __init__(
+        self, message: str, *, queue: str | None = None, depth: int = 0, max_depth: int = 0
+    ) -> None:
+        super().__init__(message)
+        self.queue = queue
+        self.depth = depth
+        self.max_depth = max_depth
 
 
 class MigrationRequiredError(GoncordiaError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from typing import Generic, TypeVar
 
+from goncordia.admission import Admission
 from goncordia.client.operations.core import Core
 from goncordia.client.operations.steps import Op, run
 from goncordia.driver import BaseExecutor, TxDriver, TxExecutor
@@ -27,9 +28,21 @@ class AsyncBase(Generic[Tx_contra]):
         replays: int,
         rng: random.Random | None,
         codec: Codec | None,
+        admission: Admission | None,
     ) -> None:
         self._driver = driver
-        self._core = Core(driver, defaults=defaults, replays=replays, rng=rng, codec=codec)
+        self._core = Core(
+            driver,
+            defaults=defaults,
+            replays=replays,
+            rng=rng,
+            codec=codec,
+            admission=admission,
+            own=self._own,
+        )
+
+    def _own(self) -> BaseExecutor:
+        return self._driver.executor()
 
     async def _run(self, op: Op[BaseExecutor, R]) -> R:
         await self._driver.ready()

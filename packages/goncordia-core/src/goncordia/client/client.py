@@ -10,6 +10,7 @@ from uuid import UUID
 
 from goncordia import _check
 from goncordia._check import Duration
+from goncordia.admission import Admission
 from goncordia.args import Returns
 from goncordia.client.administration import Administration
 from goncordia.client.enqueueing import Enqueueing
@@ -47,6 +48,7 @@ class Client(Enqueueing[Tx_contra], Administration[Tx_contra]):
         replays: how often a request is repeated after an unknown outcome before its error is
             raised, with growing, jittered pauses of at most two seconds; 0: never.
         codec: what args become before they are stored, such as encrypted; None: readable JSON.
+        admission: bounds on how many jobs wait in a queue; None: there are none.
         rng: source of jitter and of the random part of job ids; only for runs that must be
             repeatable.
 
@@ -61,9 +63,10 @@ class Client(Enqueueing[Tx_contra], Administration[Tx_contra]):
         defaults: InsertOpts | None = None,
         replays: int = DEFAULT_REPLAYS,
         codec: Codec | None = None,
+        admission: Admission | None = None,
         rng: random.Random | None = None,
     ) -> None:
-        super().__init__(driver, defaults, replays, rng, codec)
+        super().__init__(driver, defaults, replays, rng, codec, admission)
         self._waiters: Waiters | None = None
 
     def __repr__(self) -> str:

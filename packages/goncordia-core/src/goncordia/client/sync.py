@@ -7,6 +7,7 @@ from typing import Any, TypeVar, overload
 
 from goncordia import _check
 from goncordia._check import Duration
+from goncordia.admission import Admission
 from goncordia.args import Returns
 from goncordia.client.handles import JobHandle, JobRef
 from goncordia.client.operations.core import DEFAULT_REPLAYS, output_of, waits_for
@@ -40,6 +41,7 @@ class SyncClient(SyncEnqueueing[Tx_contra], SyncAdministration[Tx_contra]):
         replays: how often a request is repeated after an unknown outcome before its error is
             raised, with growing, jittered pauses of at most two seconds; 0: never.
         codec: what args become before they are stored, such as encrypted; None: readable JSON.
+        admission: bounds on how many jobs wait in a queue; None: there are none.
         rng: source of jitter and of the random part of job ids; only for runs that must be
             repeatable.
 
@@ -54,9 +56,10 @@ class SyncClient(SyncEnqueueing[Tx_contra], SyncAdministration[Tx_contra]):
         defaults: InsertOpts | None = None,
         replays: int = DEFAULT_REPLAYS,
         codec: Codec | None = None,
+        admission: Admission | None = None,
         rng: random.Random | None = None,
     ) -> None:
-        super().__init__(driver, defaults, replays, rng, codec)
+        super().__init__(driver, defaults, replays, rng, codec, admission)
 
     def complete_tx(self, tx: Tx_contra, job: SyncJob[Any, Any], /, output: object = None) -> None:
         """Complete the running job inside your own transaction: both happen, or neither does.

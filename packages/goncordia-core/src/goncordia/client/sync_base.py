@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from typing import Generic, TypeVar
 
+from goncordia.admission import Admission
 from goncordia.client.operations.core import Core
 from goncordia.client.operations.steps import Op, run_sync
 from goncordia.driver import SyncExecutor, SyncTxDriver, SyncTxExecutor
@@ -28,12 +29,24 @@ class SyncBase(Generic[Tx_contra]):
         replays: int,
         rng: random.Random | None,
         codec: Codec | None,
+        admission: Admission | None,
     ) -> None:
         self._driver = driver
-        self._core = Core(driver, defaults=defaults, replays=replays, rng=rng, codec=codec)
+        self._core = Core(
+            driver,
+            defaults=defaults,
+            replays=replays,
+            rng=rng,
+            codec=codec,
+            admission=admission,
+            own=self._own,
+        )
 
     def __repr__(self) -> str:
         return f"<SyncClient of {type(self._driver).__name__}>"
+
+    def _own(self) -> SyncExecutor:
+        return self._driver.sync_executor()
 
     def _run(self, op: Op[SyncExecutor, R]) -> R:
         return run_sync(op, self._driver.sync_executor(), self._sleep)

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from typing import Any, Final, cast
 from uuid import UUID
 
 from goncordia import _check
+from goncordia.admission import Admission
 from goncordia.args import JobArgs
 from goncordia.client.handles import JobHandle, JobRef, id_of
 from goncordia.client.info import job_failed
+from goncordia.client.operations.admitting import Admitting
 from goncordia.client.operations.inserting import Inserting
 from goncordia.client.operations.outputs import declared_output
 from goncordia.client.operations.preparing import Preparing
 from goncordia.client.operations.reading import Reading
-from goncordia.client.operations.steps import Backend, Replay
+from goncordia.client.operations.steps import Backend, Executor, Replay
 from goncordia.driver import JobRow, JobState
 from goncordia.ids import JobIds
 from goncordia.options import InsertOpts
@@ -36,6 +39,8 @@ class Core:
         replays: how often a request is repeated after an unknown outcome.
         rng: source of jitter and of the random part of ids.
         codec: what args become; None: they stay JSON.
+        admission: the bounds of queues; None: there are none.
+        own: the driver's own operations.
 
     Raises:
         ConfigurationError: a value is wrong.
@@ -49,6 +54,8 @@ class Core:
         replays: int,
         rng: random.Random | None,
         codec: Codec | None = None,
+        admission: Admission | None = None,
+        own: Callable[[], Executor],
     ) -> None:
         if not hasattr(driver, "capabilities"):
             _check.refuse("driver", driver, "a driver, such as SqliteDriver('jobs.db')")
@@ -57,7 +64,12 @@ class Core:
         replay = Replay(_check.whole("replays", replays, 0, 100), self.rng)
         ids = JobIds(driver.clock) if rng is None else JobIds(driver.clock, rng.getrandbits)
         self.reading = Reading(driver, replay, self.rng)
-        self.inserting = Inserting(Preparing(driver, defaults, codec), driver, ids, replay)
+        admitting = None
+        if admission is not None:
+            _check.instance("admission", admission, Admission, "an Admission")
+            admitting = Admitting(admission, driver, own, self.rng)
+        preparing = Preparing(driver, defaults, codec)
+        self.inserting = Inserting(preparing, driver, ids, replay, admitting)
 
 
 def waits_for(job: JobRef, timeout: _check.Duration | None) -> tuple[UUID, float | None]:

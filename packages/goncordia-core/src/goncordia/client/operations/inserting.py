@@ -10,6 +10,7 @@ import msgspec
 from goncordia import _check
 from goncordia.args import JobArgs
 from goncordia.client.handles import EnqueuedMany, JobHandle, shown
+from goncordia.client.operations.admitting import Admitting
 from goncordia.client.operations.preparing import Preparing, Split
 from goncordia.client.operations.steps import Backend, Op, Replay, name_of
 from goncordia.driver import (
@@ -45,13 +46,23 @@ class Inserting:
         driver: the driver.
         ids: makes job ids.
         replay: repeats what may be repeated.
+        admitting: asked before each insert; None: there is no bound.
     """
 
-    def __init__(self, preparing: Preparing, driver: Backend, ids: JobIds, replay: Replay) -> None:
+    def __init__(
+        self,
+        preparing: Preparing,
+        driver: Backend,
+        ids: JobIds,
+        replay: Replay,
+        admitting: Admitting | None = None,
+    ) -> None:
         self._preparing = preparing
         self.driver = driver
         self.ids = ids
         self._replay = replay
+        self._admitting = admitting
+        self.chunk = _CHUNK_JOBS if admitting is None else min(_CHUNK_JOBS, admitting.largest_chunk)
 
     def enqueue(
         self, args: A, opts: InsertOpts | None, options: Mapping[str, Any], *, tx: bool = False
@@ -89,6 +100,8 @@ class Inserting:
 
         The ids stay the same, so whatever the first call did, each job is there once.
         """
+        if self._admitting is not None:
+            yield from self._admitting.admit(jobs, tx=tx)
 
         def call(to: Inserter) -> Any:
             return to.insert_many(jobs)
@@ -123,7 +136,7 @@ class Many:
         self._atomic = _check.flag("atomic", atomic)
         self._tx = tx
         can = inserting.driver.capabilities
-        self._limit = min(can.max_batch, can.atomic_insert if atomic else _CHUNK_JOBS)
+        self._limit = min(can.max_batch, can.atomic_insert if atomic else inserting.chunk)
         self._chunk: list[NewJob] = []
         self._classes: list[type[Any]] = []
         self._bytes = 0
