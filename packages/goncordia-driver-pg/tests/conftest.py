@@ -21,7 +21,8 @@ def make(request: pytest.FixtureRequest, pg_dsn: str, pg_schema: str) -> Make:
     """Makes a driver of either library on the test's schema."""
 
     def make(dsn: str = pg_dsn, **options: Any) -> AnyPgDriver:
-        return request.param(dsn, **{"schema": pg_schema, **options})
+        cls: type[AnyPgDriver] = request.param
+        return cls(dsn, **{"schema": pg_schema, **options})
 
     return make
 

@@ -84,7 +84,7 @@ async def test_what_is_no_transaction_is_refused(
         with pytest.raises(ConfigurationError, match=f"tx: .*{says}"):
             driver.unwrap_tx(other)
     with pytest.raises(UnsupportedError, match="sync_tx"):
-        driver.unwrap_sync_tx(db)
+        driver.unwrap_sync_tx(db)  # type: ignore[arg-type]
 
 
 async def test_what_is_over_is_refused(

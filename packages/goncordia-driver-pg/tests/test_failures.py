@@ -166,10 +166,12 @@ async def test_a_cancelled_call_leaves_the_pool_whole(
         await driver.ready()
         job = new_job()
         await driver.executor().insert_many([job])
-        for call in (
-            lambda: driver.executor().insert_many([new_job()]),
-            lambda: driver.executor().change_many([Change(job.id, "delete")]),
-        ):
+        executor = driver.executor()
+        calls: list[Callable[[], Any]] = [
+            lambda: executor.insert_many([new_job()]),
+            lambda: executor.change_many([Change(job.id, "delete")]),
+        ]
+        for call in calls:
             async with locked(db, migrated):
                 calling = asyncio.create_task(call())
                 await waiting(db, calling)

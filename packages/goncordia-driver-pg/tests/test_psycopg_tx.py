@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 from uuid import UUID
 
@@ -39,7 +39,7 @@ class Side:
         return Tx(self.driver.unwrap_sync_tx(tx) if self.sync else self.driver.unwrap_tx(tx))
 
     @contextlib.asynccontextmanager
-    async def connection(self, **options: Any) -> Any:
+    async def connection(self, **options: Any) -> AsyncIterator[Any]:
         cls: Any = psycopg.Connection if self.sync else psycopg.AsyncConnection
         connection = await _maybe(cls.connect(self.dsn, **options))
         try:
@@ -48,7 +48,7 @@ class Side:
             await _maybe(connection.close())
 
     @contextlib.asynccontextmanager
-    async def transaction(self, connection: Any) -> Any:
+    async def transaction(self, connection: Any) -> AsyncIterator[Any]:
         if self.sync:
             with connection.transaction() as transaction:
                 yield transaction
@@ -115,9 +115,9 @@ async def test_autocommit_without_a_transaction_is_refused(side: Side) -> None:
 async def test_a_savepoint_takes_its_jobs_back(side: Side, new_job: NewJobs) -> None:
     async with side.connection() as connection, side.transaction(connection):
         await side.unwrap(connection).insert_many([new_job()])
-        async with side.transaction(connection):
-            await side.unwrap(connection).insert_many([new_job()])
-            raise psycopg.Rollback
+        await side.execute(connection, "SAVEPOINT s")
+        await side.unwrap(connection).insert_many([new_job()])
+        await side.execute(connection, "ROLLBACK TO s")
     assert await side.count() == 1
 
 

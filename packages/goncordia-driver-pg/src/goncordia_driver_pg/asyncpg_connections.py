@@ -13,7 +13,7 @@ from asyncpg.pool import PoolConnectionProxy
 
 from goncordia.errors import DriverBusyError, DriverUnavailableError
 from goncordia_driver_pg.errors import Failure
-from goncordia_driver_pg.literals import array_literal, with_text_arrays
+from goncordia_driver_pg.literals import with_text, with_text_arrays
 from goncordia_sql import Batch, Rows, Statement
 
 __all__ = [
@@ -115,7 +115,7 @@ class AsyncpgConnection:
         """As ``fetch``, with asyncpg's own idea of every type."""
         rows, status, _ = await self._connection._execute(
             with_text_arrays(text),
-            [array_literal(each) if isinstance(each, list) else each for each in params],
+            [with_text(each) for each in params],
             0,
             None,
             return_status=True,

@@ -10,9 +10,9 @@ import functools
 import re
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, cast
 
-__all__ = ["array_literal", "with_text_arrays"]
+__all__ = ["array_literal", "with_text", "with_text_arrays"]
 
 _ARRAY: Final = re.compile(r"(\$\d+)::([a-z0-9]+)\[\]")
 
@@ -23,7 +23,12 @@ def with_text_arrays(sql: str) -> str:
     return _ARRAY.sub(r"\1::text::\2[]", sql)
 
 
-def array_literal(values: Sequence[Any]) -> str:
+def with_text(value: Any) -> Any:
+    """The parameter, as text if it is an array."""
+    return array_literal(cast("list[object]", value)) if isinstance(value, list) else value
+
+
+def array_literal(values: Sequence[object]) -> str:
     """The array in PostgreSQL's own notation."""
     return "{" + ",".join([_WRITERS.get(type(value), str)(value) for value in values]) + "}"
 

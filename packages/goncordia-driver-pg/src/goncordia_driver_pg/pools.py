@@ -23,6 +23,8 @@ LONG: Final = 300.0
 MOMENT: Final = 0.01
 """Seconds that one of a pool that was passed in is kept from one use to the next."""
 
+_GRACE: Final = 1.0
+"""Seconds more for making one: who makes it says better what was in the way."""
 _CLOSING: Final = 5.0
 """Seconds that closing waits for connections that are being given up, at most."""
 
@@ -98,7 +100,7 @@ class Pool(Generic[C]):
     async def _another(self) -> C:
         self._count += 1
         try:
-            async with asyncio.timeout(self._timeout):
+            async with asyncio.timeout(self._timeout + _GRACE):
                 return await self._make()
         except BaseException:
             self._gone()

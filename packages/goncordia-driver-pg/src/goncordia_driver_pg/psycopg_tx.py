@@ -27,16 +27,16 @@ class PsycopgTxConnection(PsycopgConnection):
 
     __slots__ = ()
 
-    def __init__(self, tx: object) -> None:
-        if isinstance(tx, psycopg.Connection):
+    def __init__(self, tx: Any) -> None:
+        given: object = tx
+        if isinstance(given, psycopg.Connection):
             raise ConfigurationError(
                 "tx: a psycopg.Connection is for SyncClient; Client takes a psycopg.AsyncConnection"
             )
-        if not isinstance(tx, psycopg.AsyncConnection):
-            raise stranger(tx, "a psycopg.AsyncConnection")
-        connection: Any = tx
-        _check(connection)
-        super().__init__(connection, prepare=False)
+        if not isinstance(given, psycopg.AsyncConnection):
+            raise stranger(given, "a psycopg.AsyncConnection")
+        _check(tx)
+        super().__init__(tx, prepare=False)
 
     @property
     def replica(self) -> bool:
@@ -54,16 +54,16 @@ class PsycopgSyncTxConnection(PsycopgSyncConnection):
 
     __slots__ = ()
 
-    def __init__(self, tx: object) -> None:
-        if isinstance(tx, psycopg.AsyncConnection):
+    def __init__(self, tx: Any) -> None:
+        given: object = tx
+        if isinstance(given, psycopg.AsyncConnection):
             raise ConfigurationError(
                 "tx: a psycopg.AsyncConnection is for Client; SyncClient takes a psycopg.Connection"
             )
-        if not isinstance(tx, psycopg.Connection):
-            raise stranger(tx, "a psycopg.Connection")
-        connection: Any = tx
-        _check(connection)
-        super().__init__(connection, prepare=False)
+        if not isinstance(given, psycopg.Connection):
+            raise stranger(given, "a psycopg.Connection")
+        _check(tx)
+        super().__init__(tx, prepare=False)
 
     @property
     def replica(self) -> bool:
