@@ -27,8 +27,10 @@ from goncordia import (
     SyncJob,
     WorkerPool,
 )
+from goncordia.driver import Claim, FetchRequest, JobRow, Mark, QueueFetch
 from goncordia.engine.logs import Failures
 from goncordia.gontest import MockClock, require_work
+from goncordia.ids import new_session_id
 from goncordia.logs import JobContext, add_job_context, fields_of, job_fields
 from goncordia.memory import MemoryDriver
 
@@ -217,6 +219,11 @@ logging.error("x")
 # ---------------------------------------------------------------- what the engine logs
 
 
+def claim_of(row: JobRow) -> Claim:
+    assert row.claim is not None
+    return row.claim
+
+
 async def worked(how: BaseException | None, **options: Any) -> None:
     registry = Registry()
 
@@ -279,6 +286,34 @@ async def test_starts_and_ends_at_debug(caplog: pytest.LogCaptureFixture) -> Non
     assert second.getMessage().endswith("(send_email) ended after 0.000 s: complete")
     assert fields(first) == fields(second)
     assert fields(first)[1:] == ("send_email", "default", 1)
+
+
+@pytest.mark.parametrize(
+    ("attempts", "level", "to"), [(1, "ERROR", "discard"), (2, "WARNING", "retry")]
+)
+async def test_a_dead_workers_job_is_loud_and_its_end_louder(
+    attempts: int, level: str, to: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = MockClock()
+    driver = MemoryDriver(clock)
+    await Client(driver).enqueue(SendEmail("ann"), max_attempts=attempts)
+    executor, dead = driver.executor(), new_session_id()
+    await executor.session_open(dead, "worker-1", 30)
+    fetched = await executor.fetch(
+        FetchRequest(dead, 1, 1, (QueueFetch("default", 1, None),), "worker-1")
+    )
+    await executor.mark_many([Mark(claim_of(fetched.jobs[0]), started=True)])
+    registry = Registry()
+
+    @registry.worker(SendEmail, retry_policy=FixedRetry(3600))
+    async def send(job: Job[SendEmail]) -> None: ...
+
+    async with WorkerPool(driver, registry):
+        await clock.advance(120)
+    (record,) = [each for each in caplog.records if "taken back" in each.getMessage()]
+    assert record.levelname == level
+    assert record.getMessage().endswith(f"attempt 1, was taken back from worker-1: {to}")
+    assert fields(record)[1:] == ("send_email", "default", 1)
 
 
 async def test_args_are_never_logged(caplog: pytest.LogCaptureFixture) -> None:

@@ -34,6 +34,7 @@ _CRON = 0.25
 
 _EXPECTED_ERRORS = (
     "failed, the job is discarded",  # the jobs' own failures
+    "was taken back from",  # the last attempts of the killed ones
     "its result cannot be stored",  # the poisoned ones
     "goes on after the shutdown",  # the stubborn ones
     "the event loop has not turned",  # the blocked ones

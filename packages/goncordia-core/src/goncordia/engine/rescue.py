@@ -92,7 +92,8 @@ class Rescuer:
             if outcome.status != "DONE":
                 continue
             done += 1
-            _logger.warning(
+            _logger.log(
+                logging.ERROR if finish.to == "discard" else logging.WARNING,
                 "job %s (%s), attempt %d, was taken back from %s: %s",
                 row.id,
                 row.kind,
