@@ -48,7 +48,6 @@ PAGES = [
     ROOT / "README.md",
     *sorted(ROOT.glob("docs/*.md")),
     *sorted(ROOT.glob("docs/postgresql/*.md")),
-    ROOT / "packages/goncordia-driver-pg/README.md",
     ROOT / "CONTRIBUTING.md",
 ]
 EXAMPLES = sorted(ROOT.glob("docs/examples/*.py"))
