@@ -297,6 +297,7 @@ def test_no_error_no_option_no_setting_is_left_out() -> None:
     from goncordia import driver, errors, gontest, logs, periodic
     from goncordia.options import InsertOptions
     from goncordia.pool import WorkerPool
+    from goncordia_driver_pg import AsyncpgDriver, PsycopgDriver
 
     assert mentioned("errors.md", [name for name in errors.__all__ if name != "Outcome"]) == []
     assert mentioned("options.md", list(InsertOptions.__annotations__)) == []
@@ -305,6 +306,8 @@ def test_no_error_no_option_no_setting_is_left_out() -> None:
     assert mentioned("contract.md", public(driver.BaseExecutor)) == []
     assert mentioned("contract.md", public(driver.BaseDriver)) == []
     assert mentioned("index.md", sorted(goncordia.__all__)) == []
+    for pg_driver in (AsyncpgDriver, PsycopgDriver):
+        assert mentioned("postgresql.md", parameters(pg_driver)) == []
     assert mentioned("cron.md", periodic.__all__) == []
     assert mentioned("cron.md", parameters(periodic.CronScheduler)) == []
     assert mentioned("cron.md", parameters(periodic.PeriodicJob)) == []

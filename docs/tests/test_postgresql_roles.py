@@ -232,3 +232,21 @@ async def test_each_is_needed(case: str, pg_roles: Roles) -> None:
             refused = re.search(rf"permission denied for (schema|table|view) {name}", said)
             assert refused, f"without {right} on {thing}: {said}"
             pg_roles.grant(f"GRANT {right} ON {thing} TO {role}")
+
+
+async def rights(dsn: str, schema: str) -> list[str]:
+    """What doctor says of the rights."""
+    async with AsyncpgDriver(dsn, schema=schema) as driver:
+        return [each.message for each in await driver.check() if "the role" in each.message]
+
+
+async def test_doctor_says_what_a_role_may(pg_roles: Roles) -> None:
+    async with installed(pg_roles):
+        for name in ("worker", "web"):
+            pg_roles.grant(page(name))
+        (of_worker,) = await rights(pg_roles.worker, pg_roles.schema)
+        (of_web,) = await rights(pg_roles.enqueuer, pg_roles.schema)
+        assert "INSERT on job" in of_worker
+        assert "may enqueue, but not work" in of_web
+        pg_roles.grant("GRANT INSERT ON {schema}.job TO {worker}")
+        assert await rights(pg_roles.worker, pg_roles.schema) == []
