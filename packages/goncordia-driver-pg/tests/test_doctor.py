@@ -42,12 +42,16 @@ def said(
     return [(each.level, each.message) for each in findings]
 
 
-def table(name: str, *rights: bool, unvacuumed: bool = False) -> tuple[Any, ...]:
-    return (name, unvacuumed, *rights)
+def table(name: str, *rights: bool, unvacuumed: bool = False, some: bool = True) -> tuple[Any, ...]:
+    return (name, unvacuumed, *rights, some)
 
 
 def test_of_a_good_server_nothing_is_said() -> None:
-    tables = (table("job", True, True, True, True), table("migration", True, False, False, False))
+    tables = (
+        table("job", True, True, True, True),
+        table("migration", True, False, False, False),
+        table("queue", True, False, False, False),
+    )
     assert said(tables=tables) == []
 
 
@@ -80,6 +84,16 @@ def test_of_a_good_server_nothing_is_said() -> None:
             {"tables": (table("job", True, False, True, True),)},
             "error",
             "'me' may neither enqueue nor work on jobs: it lacks INSERT on job",
+        ),
+        (
+            {"tables": (table("job", False, True, False, False, some=True),)},
+            "warning",
+            "'me' may enqueue, but not work on jobs: it lacks SELECT on job, UPDATE on job",
+        ),
+        (
+            {"tables": (table("job", False, True, False, False, some=False),)},
+            "error",
+            "'me' may neither enqueue nor work on jobs",
         ),
         ({"old": (2, 1800.0)}, "warning", "2 transactions have been open for more than 10 minutes"),
     ],
@@ -124,7 +138,8 @@ async def test_roles(make: Any, pg_roles: Any, db: asyncpg.Connection) -> None:
     pg_roles.grant("""
         GRANT USAGE ON SCHEMA {schema} TO {enqueuer};
         GRANT SELECT ON {schema}.migration TO {enqueuer};
-        GRANT SELECT, INSERT, UPDATE ON {schema}.job TO {enqueuer}
+        GRANT INSERT, SELECT (id, held_key, unique_hold, unique_until) ON {schema}.job
+            TO {enqueuer}
         """)
     async with make(pg_roles.enqueuer, schema=pg_roles.schema) as driver:
         messages = [each.message for each in await driver.check()]

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
+from urllib.parse import urlsplit
 
 import asyncpg
 import psycopg
@@ -14,6 +15,7 @@ import pytest
 
 from goncordia import Client, Job, Registry, SyncClient, WorkerPool
 from goncordia.driver import Change, ListFilter, NewJob
+from goncordia.errors import ConfigurationError
 from goncordia.ids import new_session_id
 from goncordia_driver_pg import AsyncpgDriver, PsycopgDriver
 
@@ -21,8 +23,14 @@ NewJobs = Callable[..., NewJob]
 
 
 @pytest.fixture
-async def driver(make: Any, migrated: str, pgbouncer_dsn: str) -> AsyncIterator[Any]:
-    async with make(pgbouncer_dsn, prepare=False) as driver:
+def bouncer(pgbouncer_dsn: str, pg_dsn: str) -> str:
+    """The database of the test, through PgBouncer."""
+    return urlsplit(pgbouncer_dsn)._replace(path=urlsplit(pg_dsn).path).geturl()
+
+
+@pytest.fixture
+async def driver(make: Any, migrated: str, bouncer: str) -> AsyncIterator[Any]:
+    async with make(bouncer, prepare=False) as driver:
         await driver.ready()
         yield driver
 
@@ -75,10 +83,8 @@ async def test_it_beats_and_polls(driver: Any) -> None:
     assert finding.level == "warning"
 
 
-async def test_with_a_side_it_listens(
-    make: Any, migrated: str, pgbouncer_dsn: str, pg_dsn: str
-) -> None:
-    async with make(pgbouncer_dsn, prepare=False, side=pg_dsn) as driver:
+async def test_with_a_side_it_listens(make: Any, migrated: str, bouncer: str, pg_dsn: str) -> None:
+    async with make(bouncer, prepare=False, side=pg_dsn) as driver:
         assert driver.capabilities.wakeups == "all"
         listener = driver.listener()
         wakes = listener.wakes()
@@ -91,24 +97,22 @@ async def test_with_a_side_it_listens(
         assert not [each for each in await driver.check() if "LISTEN" in each.message]
 
 
-async def test_in_transactions_of_the_callers(
-    driver: Any, pgbouncer_dsn: str, new_job: NewJobs
-) -> None:
+async def test_in_transactions_of_the_callers(driver: Any, bouncer: str, new_job: NewJobs) -> None:
     if isinstance(driver, AsyncpgDriver):
-        mine = await asyncpg.connect(pgbouncer_dsn, statement_cache_size=0)
+        mine = await asyncpg.connect(bouncer, statement_cache_size=0)
         async with mine.transaction():
             await driver.unwrap_tx(mine).insert_many([new_job(), new_job()])
         await mine.close()
     else:
         async with await psycopg.AsyncConnection.connect(
-            pgbouncer_dsn, prepare_threshold=None
+            bouncer, prepare_threshold=None
         ) as connection:
             await driver.unwrap_tx(connection).insert_many([new_job(), new_job()])
     assert await driver.executor().count(ListFilter()) == 2
 
 
-def test_synchronous_code(make: Any, migrated: str, pgbouncer_dsn: str) -> None:
-    with make(pgbouncer_dsn, prepare=False) as driver:
+def test_synchronous_code(make: Any, migrated: str, bouncer: str) -> None:
+    with make(bouncer, prepare=False) as driver:
         client = SyncClient(driver)
         for n in range(20):
             client.enqueue(Note(n))
@@ -116,9 +120,9 @@ def test_synchronous_code(make: Any, migrated: str, pgbouncer_dsn: str) -> None:
 
 
 async def test_pools_say_by_themselves_that_nothing_is_prepared(
-    migrated: str, pgbouncer_dsn: str, new_job: NewJobs
+    migrated: str, bouncer: str, new_job: NewJobs
 ) -> None:
-    async with asyncpg.create_pool(pgbouncer_dsn, statement_cache_size=0, min_size=0) as pool:
+    async with asyncpg.create_pool(bouncer, statement_cache_size=0, min_size=0) as pool:
         driver = AsyncpgDriver(pool, schema=migrated)
         assert driver.listener() is None
         for _ in range(10):
@@ -126,5 +130,13 @@ async def test_pools_say_by_themselves_that_nothing_is_prepared(
         assert await driver.executor().count(ListFilter()) == 100
         await driver.aclose()
     kwargs = {"prepare_threshold": None}
-    async with psycopg_pool.AsyncConnectionPool(pgbouncer_dsn, kwargs=kwargs, open=False) as other:
+    async with psycopg_pool.AsyncConnectionPool(bouncer, kwargs=kwargs, open=False) as other:
         assert PsycopgDriver(other, schema=migrated).listener() is None
+
+
+async def test_a_parameter_that_the_pooler_does_not_know(make: Any, bouncer: str) -> None:
+    dsn = f"{bouncer}{'&' if '?' in bouncer else '?'}options=-c%20lock_timeout%3D100"
+    driver = make(dsn, prepare=False)
+    with pytest.raises(ConfigurationError, match=r"dsn: .*unsupported startup parameter"):
+        await driver.open()
+    await driver.aclose()

@@ -165,6 +165,20 @@ def test_a_synchronous_pool_that_is_exhausted(pg_dsn: str, migrated: str) -> Non
         assert client.count() == 0
 
 
+async def test_asynchronous_pools_that_are_exhausted(pg_dsn: str, migrated: str) -> None:
+    async with asyncpg.create_pool(pg_dsn, min_size=1, max_size=1) as pool, pool.acquire():
+        driver: Any = AsyncpgDriver(pool, schema=migrated, timeout=0.2)
+        with pytest.raises(DriverBusyError, match="none of the pool's 1 connections"):
+            await driver.executor().count(ListFilter())
+        await driver.aclose()
+    async with AsyncConnectionPool(pg_dsn, min_size=1, max_size=1, open=False) as other:
+        driver = PsycopgDriver(other, schema=migrated, timeout=0.2)
+        async with other.connection():
+            with pytest.raises(DriverBusyError, match="none of the pool's connections"):
+                await driver.executor().count(ListFilter())
+        await driver.aclose()
+
+
 async def test_pools_that_are_not_open_are_said(pg_dsn: str, migrated: str) -> None:
     async def executed(driver: Any) -> None:
         await driver.executor().count(ListFilter())

@@ -58,7 +58,10 @@ class AsyncpgLibrary:
     def failure(self, error: Exception, *, sent: bool) -> Failure:
         """See :meth:`Library.failure`."""
         if isinstance(error, asyncpg.PostgresError):
-            severity: str | None = getattr(error, "severity_en", None)
+            # A pooler does not say it in English apart.
+            severity: str | None = getattr(error, "severity_en", None) or getattr(
+                error, "severity", None
+            )
             if severity is not None:
                 return Failure(_line(error), error.sqlstate, severity, sent)
         if isinstance(error, ValueError | asyncpg.DataError):

@@ -22,7 +22,7 @@ from goncordia_driver_pg.connections import AsyncPool
 from goncordia_driver_pg.driver import PostgresDriver
 from goncordia_driver_pg.dsn import read_url, seconds, whole
 from goncordia_driver_pg.loops import PerLoop
-from goncordia_driver_pg.pools import LONG, MOMENT, Pool
+from goncordia_driver_pg.pools import LONG, MOMENT, Pool, within
 from goncordia_driver_pg.tx import PgTxExecutor
 
 __all__ = ["AsyncpgDriver"]
@@ -125,7 +125,8 @@ class AsyncpgDriver(PostgresDriver[AsyncpgTx, NoTransactions]):
                 "pool: it belongs to another event loop, and how to connect from this one cannot "
                 "be read from it: give a DSN"
             )
-        return Pool(self._own.pooled, size=self._size, timeout=self._timeout, keep=LONG)
+        make = within(self._timeout, self._own.pooled)
+        return Pool(make, size=self._size, timeout=self._timeout, keep=LONG)
 
     async def _close_pools(self) -> None:
         await self._pools.aclose()

@@ -22,7 +22,8 @@ Stage = Literal["opening", "running", "tx"]
 
 _DOCS: Final = "https://github.com/goncordia/goncordia-python/tree/main/docs/postgresql.md"
 
-_WRONG_ADDRESS: Final = frozenset({"28000", "28P01", "3D000"})
+# 08P01: a pooler does not know a parameter.
+_WRONG_ADDRESS: Final = frozenset({"08P01", "28000", "28P01", "3D000"})
 _BUSY: Final = frozenset({"55P03", "57014", "55006", "40003"})
 _BUSY_CLASSES: Final = frozenset({"53"})
 _AWAY: Final = frozenset(

@@ -16,7 +16,9 @@ from typing import Final, Generic, Protocol, TypeVar
 from goncordia.errors import DriverBusyError
 from goncordia_driver_pg.connections import AsyncConnection
 
-__all__ = ["LONG", "MOMENT", "KeptConnection", "Pool"]
+__all__ = ["LONG", "MOMENT", "KeptConnection", "Pool", "within"]
+
+T = TypeVar("T")
 
 LONG: Final = 300.0
 """Seconds that a pool of ours keeps a connection without use."""
@@ -27,6 +29,16 @@ _GRACE: Final = 1.0
 """Seconds more for making one: who makes it says better what was in the way."""
 _CLOSING: Final = 5.0
 """Seconds that closing waits for connections that are being given up, at most."""
+
+
+def within(seconds: float, make: Callable[[], Awaitable[T]]) -> Callable[[], Awaitable[T]]:
+    """The same, with a limit."""
+
+    async def make_in_time() -> T:
+        async with asyncio.timeout(seconds):
+            return await make()
+
+    return make_in_time
 
 
 class KeptConnection(AsyncConnection, Protocol):
@@ -56,7 +68,7 @@ class Pool(Generic[C]):
     """Keeps connections, on one event loop.
 
     Args:
-        make: makes one, or takes it from the caller's pool.
+        make: makes one, or takes it from the caller's pool. Bounded in time.
         size: so many at most.
         timeout: seconds to wait for one.
         keep: seconds that one without use is kept.
@@ -81,7 +93,6 @@ class Pool(Generic[C]):
 
         Raises:
             DriverBusyError: none became free in time.
-            TimeoutError: none could be made in time.
         """
         while True:
             while self._idle:

@@ -41,6 +41,7 @@ psycopg.postgres.register_default_adapters(_ADAPTERS)
 _REFUSALS: Final = (
     ("password authentication failed", "28P01"),
     ("pg_hba.conf", "28000"),
+    ("unsupported startup parameter", "08P01"),
     ('FATAL:  role "', "28000"),
     ('FATAL:  database "', "3D000"),
 )
@@ -54,7 +55,8 @@ class PsycopgLibrary:
     def failure(self, error: Exception, *, sent: bool) -> Failure:
         """See :meth:`Library.failure`."""
         if isinstance(error, psycopg.Error) and error.sqlstate is not None:
-            severity = error.diag.severity_nonlocalized
+            # A pooler does not say it in English apart.
+            severity = error.diag.severity_nonlocalized or error.diag.severity
             if severity is not None:
                 return Failure(_line(error), error.sqlstate, severity, sent)
         if isinstance(error, psycopg.DataError):

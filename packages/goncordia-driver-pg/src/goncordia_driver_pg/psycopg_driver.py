@@ -19,7 +19,7 @@ from goncordia_driver_pg.dsn import read_url, seconds, whole
 from goncordia_driver_pg.executor import PgSyncExecutor
 from goncordia_driver_pg.loops import PerLoop
 from goncordia_driver_pg.notifier import SyncNotifier
-from goncordia_driver_pg.pools import LONG, MOMENT, Pool
+from goncordia_driver_pg.pools import LONG, MOMENT, Pool, within
 from goncordia_driver_pg.psycopg_connections import PsycopgLibrary, PsycopgSide
 from goncordia_driver_pg.psycopg_parameters import Parameters
 from goncordia_driver_pg.psycopg_pools import PsycopgBorrowed, PsycopgSyncPool
@@ -138,7 +138,7 @@ class PsycopgDriver(PostgresDriver["psycopg.AsyncConnection[Any]", "psycopg.Conn
     async def _make_pool(self) -> AnyPool:
         given = self._given
         if given is None:
-            make = self._parameters().side
+            make = within(self._timeout, self._parameters().side)
             return Pool(make, size=self._size, timeout=self._timeout, keep=LONG)
         return Pool(
             lambda: PsycopgBorrowed.of(given, self._timeout),
