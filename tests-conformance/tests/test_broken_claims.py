@@ -267,6 +267,20 @@ class ForgetsEndedClaims(MemoryExecutor):
         return [Outcome("STALE", o.state) if o.status == "ALREADY" else o for o in outcomes]
 
 
+@caught_by(ReplayTests, "test_many_insert_the_same_unique_jobs_at_once")
+class LooksForIdsBeforeItInserts(MemoryExecutor):
+    async def insert_many(self, jobs: Sequence[NewJob], /) -> list[InsertResult]:
+        found = await self.get_many([job.id for job in jobs])
+        await asyncio.sleep(0)
+        results = await super().insert_many(jobs)
+        return [
+            InsertResult(job.id, "DUPLICATE", job.id)
+            if row is None and result.status == "REPLAYED" and job.unique_key is not None
+            else result
+            for job, row, result in zip(jobs, found, results, strict=True)
+        ]
+
+
 @caught_by(ReplayTests, "test_repeated", "record_change-after", "record_create-after")
 class ForgetsTokens(MemoryExecutor):
     async def record_put(

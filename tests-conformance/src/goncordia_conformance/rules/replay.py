@@ -6,13 +6,16 @@ backend; then it is repeated, unchanged. What is there in the end must be as if 
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
-from goncordia.driver import After, Finish
+from goncordia.driver import After, Finish, NewJob
 from goncordia.errors import DriverUnavailableError
 from goncordia_conformance.base import Conformance
 from goncordia_conformance.faults import Side
 from goncordia_conformance.lab import LEASE, Lab, claim_of
+from goncordia_conformance.marks import needs
 from goncordia_conformance.trials import PREPARE, Desk
 
 __all__ = ["ReplayTests"]
@@ -85,6 +88,19 @@ class ReplayTests(Conformance, rule=9):
         assert [o.status for o in outcomes] == ["DONE", "ALREADY", "ALREADY", "DONE"]
         assert [row.attempt for row in await lab.rows(*[job.id for job in jobs])] == [1] * 4
 
+    async def test_many_insert_the_same_jobs_at_once(self, lab: Lab) -> None:
+        """As schedulers do when several take themselves for the leader."""
+        for _ in range(10):
+            await _insert_at_once(lab, [lab.job() for _ in range(3)])
+
+    @needs("unique_jobs")
+    async def test_many_insert_the_same_unique_jobs_at_once(self, lab: Lab) -> None:
+        """The id is looked at before the key also then."""
+        for _ in range(10):
+            await _insert_at_once(
+                lab, [lab.job(unique_key=lab.new_id().bytes * 2) for _ in range(3)]
+            )
+
     async def test_a_replayed_insert_leaves_the_job_as_it_is(self, lab: Lab) -> None:
         first = lab.job(args=b"[1]")
         await lab.insert(first)
@@ -100,3 +116,11 @@ class ReplayTests(Conformance, rule=9):
         await replay()
         await lab.finish(running, "complete")
         await replay()
+
+
+async def _insert_at_once(lab: Lab, jobs: list[NewJob]) -> None:
+    executors = [lab.executor, *[(await lab.another_driver()).executor() for _ in range(3)]]
+    answers = await asyncio.gather(*(executor.insert_many(jobs) for executor in executors))
+    for results in zip(*answers, strict=True):
+        statuses = sorted(result.status for result in results)
+        assert statuses == ["INSERTED", "REPLAYED", "REPLAYED", "REPLAYED"]
