@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from goncordia.cli.doctor import doctor
 from goncordia.cli.jobs import jobs
 from goncordia.cli.migrate import migrate
 from goncordia.cli.worker import worker
@@ -22,6 +23,7 @@ app = typer.Typer(
 )
 app.command()(migrate)
 app.command()(worker)
+app.command()(doctor)
 app.add_typer(jobs, name="jobs")
 
 

@@ -19,7 +19,7 @@ from goncordia.client import JobInfo
 from goncordia.driver import JobState
 from goncordia.payload.codec import CONTENT_JSON
 
-__all__ = ["as_json", "console", "details", "plain", "table"]
+__all__ = ["as_json", "console", "details", "plain", "safe", "table"]
 
 _STYLES: Final = {
     JobState.AVAILABLE: "cyan",
@@ -142,5 +142,10 @@ def _time(when: datetime) -> str:
     return when.isoformat(sep=" ", timespec="milliseconds").replace("+00:00", "Z")
 
 
+def safe(value: object) -> str:
+    """The text of a value, without what steers a terminal."""
+    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", str(value))
+
+
 def _text(value: object) -> Text:
-    return Text(_CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", str(value)))
+    return Text(safe(value))

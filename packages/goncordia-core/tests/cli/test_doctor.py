@@ -1,0 +1,91 @@
+"""``goncordia doctor``: what every backend's diagnosis has, whatever its driver finds."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import msgspec
+import pytest
+
+from goncordia import DriverUnavailableError
+from goncordia.driver import Finding
+from goncordia.memory import MemoryDriver
+
+from .conftest import Run
+
+
+def test_a_healthy_backend(run: Run, driver: MemoryDriver) -> None:
+    result = run("doctor")
+    assert result.exit_code == 0
+    assert [line.split(maxsplit=1) for line in result.stdout.splitlines()] == [
+        ["driver", driver.name],
+        ["clock", "+0.0 s from this machine's"],
+        ["workers", "0 pools alive"],
+        ["oldest", "due  none"],
+        ["nothing", "is wrong"],
+    ]
+
+
+def test_a_backend_that_cannot_be_reached(
+    run: Run, driver: MemoryDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def check() -> list[Finding]:
+        raise DriverUnavailableError("cannot connect: refused \x1b[31m")
+
+    monkeypatch.setattr(driver, "check", check)
+    result = run("doctor")
+    assert result.exit_code == 1
+    assert result.stdout == f"driver      {driver.name}\nerror: cannot connect: refused \\x1b[31m\n"
+    data = msgspec.json.decode(run("doctor", "--json").stdout)
+    assert data == {
+        "ok": False,
+        "driver": driver.name,
+        "findings": [{"level": "error", "message": "cannot connect: refused \x1b[31m"}],
+        "clock_skew": None,
+        "oldest_due": None,
+        "workers": 0,
+    }
+
+
+def test_a_backend_that_cannot_be_written(
+    run: Run, driver: MemoryDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def record_put(*args: object) -> None:
+        raise DriverUnavailableError("attempt to write a readonly database")
+
+    monkeypatch.setattr(driver.executor(), "record_put", record_put)
+    result = run("doctor")
+    assert result.exit_code == 1
+    assert "error: attempt to write a readonly database" in result.stdout
+
+
+def test_the_backends_clock(
+    run: Run, driver: MemoryDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def now() -> datetime:
+        return driver.clock.now() - timedelta(seconds=90)
+
+    monkeypatch.setattr(driver.executor(), "now", now)
+    result = run("doctor")
+    assert result.exit_code == 0
+    assert "clock       -90.0 s from this machine's\n" in result.stdout
+    assert "warning: this machine's clock and the backend's differ by 90 s" in result.stdout
+
+
+def test_what_the_driver_says_comes_with_errors_first(
+    run: Run, driver: MemoryDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def check() -> list[Finding]:
+        return [Finding("warning", "old"), Finding("error", "broken")]
+
+    monkeypatch.setattr(driver, "check", check)
+    result = run("doctor")
+    assert result.exit_code == 1
+    assert result.stdout.splitlines()[1:] == ["error: broken", "warning: old"]
+
+
+@pytest.mark.usefixtures("driver")
+def test_a_registry_that_does_not_import(run: Run) -> None:
+    result = run("doctor", "--registry", "absent_app:registry")
+    assert result.exit_code == 2
+    assert "there is no module 'absent_app'" in result.stderr
