@@ -35,7 +35,7 @@ from goncordia_driver_pg import AsyncpgDriver
 from goncordia_driver_pg.psycopg_driver import PsycopgDriver
 
 FULL = os.environ.get("GONCORDIA_FULL") == "1"
-ROUNDS = 20 if FULL else 4
+ROUNDS = 20 if FULL else 3
 """How often each trouble comes."""
 
 STEADY = 15.0
@@ -56,6 +56,8 @@ Trouble: TypeAlias = Callable[[int], Awaitable[None]]
 LIBRARIES: list[Library] = [AsyncpgDriver, PsycopgDriver]
 both = pytest.mark.parametrize("library", LIBRARIES)
 one_or_both = pytest.mark.parametrize("library", LIBRARIES if FULL else LIBRARIES[:1])
+either = pytest.mark.parametrize("library", LIBRARIES if FULL else LIBRARIES[1:])
+only_full = pytest.mark.skipif(not FULL, reason="GONCORDIA_FULL is not set: it takes long")
 
 WAYS: tuple[Direction | None, ...] = ("up", "down", None)
 
@@ -217,7 +219,8 @@ async def test_cut_connections(
     assert proxy.accepted > 4 * ROUNDS
 
 
-@one_or_both
+@only_full
+@both
 async def test_cut_directions(
     library: Library, server: PostgresServer, schema: str, proxy: ChaosProxy
 ) -> None:
@@ -244,7 +247,8 @@ async def test_frozen_and_slow_connections(
         await endure(ledger, make_driver, freeze)
 
 
-@one_or_both
+@only_full
+@both
 async def test_a_server_that_cannot_be_reached(
     library: Library, server: PostgresServer, schema: str, proxy: ChaosProxy
 ) -> None:
@@ -259,7 +263,7 @@ async def test_a_server_that_cannot_be_reached(
         await endure(ledger, make_driver, part)
 
 
-@both
+@one_or_both
 async def test_a_pool_that_is_frozen_for_longer_than_its_lease(
     library: Library, server: PostgresServer, schema: str, proxy: ChaosProxy
 ) -> None:
@@ -272,7 +276,7 @@ async def test_a_pool_that_is_frozen_for_longer_than_its_lease(
         workers = [*frozen, *other]
         for worker in workers:
             await worker.until("ready")
-        for _ in range(ROUNDS // 4):
+        for _ in range(5 if FULL else 1):
             async with ledger.load():
                 await frozen[0].until("ran", len(frozen[0].words("ran")) + BATCH)
                 proxy.freeze()
@@ -289,7 +293,7 @@ async def test_a_pool_that_is_frozen_for_longer_than_its_lease(
 # ---------------------------------------------------------------- the server
 
 
-@both
+@one_or_both
 async def test_a_server_that_crashes(library: Library, server: PostgresServer, schema: str) -> None:
     async def crash(_: int) -> None:
         await asyncio.to_thread(server.stop, "immediate")
@@ -300,7 +304,8 @@ async def test_a_server_that_crashes(library: Library, server: PostgresServer, s
         await endure(ledger, make_driver, crash, calm=1.0)
 
 
-@one_or_both
+@only_full
+@both
 async def test_a_server_that_is_restarted(
     library: Library, server: PostgresServer, schema: str
 ) -> None:
@@ -313,7 +318,7 @@ async def test_a_server_that_is_restarted(
         await endure(ledger, make_driver, restart, calm=1.0)
 
 
-@both
+@either
 async def test_terminated_backends(library: Library, server: PostgresServer, schema: str) -> None:
     query = """
         SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
@@ -342,8 +347,9 @@ async def test_killed_workers_and_cut_connections(
         start_workers(make_driver, 1, "pool", lease=SHORT) as steady,
     ):
         workers = list(steady)
+        await steady[0].until("ready")  # the kit's workers do not start a second time
         async with ledger.load():
-            for _ in range(ROUNDS // 2):
+            for _ in range(10 if FULL else 2):
                 async with start_workers(make_driver, 1, "pool", lease=SHORT) as (worker,):
                     workers.append(worker)
                     await worker.until("ran", BATCH)

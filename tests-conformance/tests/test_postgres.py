@@ -13,6 +13,7 @@ import asyncpg
 import psycopg
 import pytest
 import pytest_asyncio
+from hypothesis import settings
 from psycopg_pool import AsyncConnectionPool
 
 from goncordia.driver import AnyDriver
@@ -32,11 +33,10 @@ from goncordia_conformance import (
 )
 from goncordia_conformance.rules.capabilities import CapabilityTests, ExchangeTests
 from goncordia_conformance.rules.claim import ClaimTests
-from goncordia_conformance.rules.concurrency import ConcurrencyTests
 from goncordia_conformance.rules.errors import ErrorTests
 from goncordia_conformance.rules.fencing import FencingTests
-from goncordia_conformance.rules.flat import FlatFetchTests
 from goncordia_conformance.rules.groups import GroupTests
+from goncordia_conformance.rules.machine import StateMachineTests
 from goncordia_conformance.rules.migrations import MigrationTests
 from goncordia_conformance.rules.order import OrderTests
 from goncordia_conformance.rules.ownership import OwnershipTests
@@ -54,6 +54,9 @@ from goncordia_driver_pg import AsyncpgDriver
 from goncordia_driver_pg.psycopg_driver import PsycopgDriver
 
 FULL = os.environ.get("GONCORDIA_FULL") == "1"
+
+EXAMPLES = 100 if FULL else 30
+"""How long the state machine looks: every step of it goes to the server and back."""
 
 IMPATIENT = "?options=-c%20lock_timeout%3D100"
 """After a DSN: a connection that waits a tenth of a second for a lock."""
@@ -259,16 +262,16 @@ class Psycopg(Postgres):
             yield connection
 
     @pytest_asyncio.fixture
-    async def _lent(self, dsn: str) -> AsyncGenerator[AsyncConnectionPool, None]:
+    async def _lent(self, dsn: str) -> AsyncGenerator[AsyncConnectionPool[Any], None]:
         async with AsyncConnectionPool(dsn, min_size=1, max_size=4, open=False) as pool:
             yield pool
 
     @pytest.fixture
-    def borrowed(self, _lent: AsyncConnectionPool, schema: str) -> Borrowed:
+    def borrowed(self, _lent: AsyncConnectionPool[Any], schema: str) -> Borrowed:
         async def works() -> bool:
             async with _lent.connection() as connection:
                 cursor = await connection.execute("SELECT 1")
-                return await cursor.fetchone() == (1,)
+                return bool(await cursor.fetchone() == (1,))
 
         return PsycopgDriver(_lent, schema=schema), works
 
@@ -311,6 +314,8 @@ class Bouncer(Asyncpg):
 class TestAsyncpg(Asyncpg, DriverConformance):
     """All of it, on whichever PostgreSQL there is."""
 
+    machine_settings = settings(StateMachineTests.machine_settings, max_examples=EXAMPLES)
+
 
 # The rest of it all takes minutes, so for every change there is what may be different there.
 
@@ -342,12 +347,10 @@ class TestAsyncpg18(
     Postgres18,
     Asyncpg,
     OrderTests,
-    FlatFetchTests,
     GroupTests,
     UniquenessTests,
     MigrationTests,
     WakeupTests,
-    ConcurrencyTests,
 ):
     """What another version may change."""
 
@@ -365,7 +368,6 @@ class TestPgBouncer(
     TransactionTests,
     WakeupTests,
     SyncTests,
-    ConcurrencyTests,
     PoolTests,
 ):
     """What somebody between us and the server may change."""
