@@ -14,6 +14,7 @@ from goncordia import (
     ConflictError,
     JobState,
     NotFoundError,
+    SyncClient,
     UnsupportedError,
 )
 from goncordia.gontest import MockClock
@@ -239,6 +240,29 @@ async def test_everything_must_be_meant(shaky: ShakyDriver, action: str) -> None
     assert (await getattr(client, f"{action}_where")(everything=True, **words)).total == (
         0 if action == "retry" else 1
     )
+
+
+@pytest.mark.parametrize("action", ["cancel", "retry", "reschedule", "delete"])
+async def test_progress_comes_page_by_page(driver: MemoryDriver, action: str) -> None:
+    client: Client[MemoryTx] = Client(ShakyDriver(driver, max_batch=2))
+    await client.enqueue_many([Mail("a")] * 5, atomic=False)
+    words = {"delay": 1} if action == "reschedule" else {}
+    told: list[int] = []
+    await getattr(client, f"{action}_where")(
+        state="available", progress=lambda so_far: told.append(so_far.total), **words
+    )
+    assert told == [2, 4, 5]
+
+
+@pytest.mark.parametrize("action", ["cancel", "retry", "reschedule", "delete"])
+def test_progress_of_synchronous_code(driver: MemoryDriver, action: str) -> None:
+    client: SyncClient[MemoryTx] = SyncClient(driver)
+    client.enqueue_many([Mail("a")] * 5)
+    words = {"delay": 1} if action == "reschedule" else {}
+    told: list[ChangeSummary] = []
+    done = getattr(client, f"{action}_where")(state="available", progress=told.append, **words)
+    assert told == [done]
+    assert done.total == 5
 
 
 async def test_by_filter_the_driver_must_know_it(driver: MemoryDriver) -> None:

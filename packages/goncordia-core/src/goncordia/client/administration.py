@@ -10,7 +10,7 @@ from goncordia._check import Duration
 from goncordia.client.base import AsyncBase
 from goncordia.client.handles import JobRef
 from goncordia.client.info import JobInfo, JobPage
-from goncordia.client.operations.changes import ChangeResult, ChangeSummary
+from goncordia.client.operations.changes import ChangeResult, ChangeSummary, Progress
 from goncordia.client.operations.filters import JobFilter
 from goncordia.client.operations.reading import PAGE, due
 from goncordia.driver import ChangeAction, QueueState, When
@@ -202,13 +202,24 @@ class Administration(AsyncBase[Tx_contra]):
     # ---------------------------------------------------------------- change by filter
 
     async def _change_where(
-        self, action: ChangeAction, where: JobFilter, everything: bool, when: When = None
+        self,
+        action: ChangeAction,
+        where: JobFilter,
+        everything: bool,
+        progress: Progress | None,
+        when: When = None,
     ) -> ChangeSummary:
-        op = self._core.reading.change_where(action, where, everything=everything, when=when)
+        op = self._core.reading.change_where(
+            action, where, everything=everything, when=when, progress=progress
+        )
         return await self._run(op)
 
     async def cancel_where(
-        self, *, everything: bool = False, **where: Unpack[JobFilter]
+        self,
+        *,
+        everything: bool = False,
+        progress: Progress | None = None,
+        **where: Unpack[JobFilter],
     ) -> ChangeSummary:
         """Cancel the jobs that match; without ``state``: those that wait or run.
 
@@ -216,27 +227,33 @@ class Administration(AsyncBase[Tx_contra]):
 
         Args:
             everything: without any filter, this must be True.
+            progress: called after each page with what was done so far; what it raises ends it.
             where: which jobs; see :class:`JobFilter`.
 
         Raises:
             ConfigurationError: a filter is wrong, or there is none.
             UnsupportedError: the driver does not filter by that.
         """
-        return await self._change_where("cancel", where, everything)
+        return await self._change_where("cancel", where, everything, progress)
 
     async def retry_where(
-        self, *, everything: bool = False, **where: Unpack[JobFilter]
+        self,
+        *,
+        everything: bool = False,
+        progress: Progress | None = None,
+        **where: Unpack[JobFilter],
     ) -> ChangeSummary:
         """Retry the jobs that match; without ``state``: the retryable and discarded ones.
 
         Args:
             everything: see :meth:`cancel_where`.
+            progress: see :meth:`cancel_where`.
             where: see :meth:`cancel_where`.
 
         Raises:
             Others: see :meth:`cancel_where`.
         """
-        return await self._change_where("retry", where, everything)
+        return await self._change_where("retry", where, everything, progress)
 
     async def reschedule_where(
         self,
@@ -244,6 +261,7 @@ class Administration(AsyncBase[Tx_contra]):
         run_at: datetime | None = None,
         delay: Duration | None = None,
         everything: bool = False,
+        progress: Progress | None = None,
         **where: Unpack[JobFilter],
     ) -> ChangeSummary:
         """Move the time of the waiting jobs that match.
@@ -252,26 +270,33 @@ class Administration(AsyncBase[Tx_contra]):
             run_at: see :meth:`reschedule`.
             delay: see :meth:`reschedule`.
             everything: see :meth:`cancel_where`.
+            progress: see :meth:`cancel_where`.
             where: see :meth:`cancel_where`.
 
         Raises:
             Others: see :meth:`cancel_where`.
         """
-        return await self._change_where("reschedule", where, everything, due(run_at, delay))
+        when = due(run_at, delay)
+        return await self._change_where("reschedule", where, everything, progress, when)
 
     async def delete_where(
-        self, *, everything: bool = False, **where: Unpack[JobFilter]
+        self,
+        *,
+        everything: bool = False,
+        progress: Progress | None = None,
+        **where: Unpack[JobFilter],
     ) -> ChangeSummary:
         """Delete the jobs that match; without ``state``: all but the running ones.
 
         Args:
             everything: see :meth:`cancel_where`.
+            progress: see :meth:`cancel_where`.
             where: see :meth:`cancel_where`.
 
         Raises:
             Others: see :meth:`cancel_where`.
         """
-        return await self._change_where("delete", where, everything)
+        return await self._change_where("delete", where, everything, progress)
 
     # ---------------------------------------------------------------- queues
 

@@ -9,7 +9,7 @@ from typing import TypeAlias, TypeVar, Unpack
 from goncordia._check import Duration
 from goncordia.client.handles import JobRef
 from goncordia.client.info import JobInfo, JobPage
-from goncordia.client.operations.changes import ChangeResult, ChangeSummary
+from goncordia.client.operations.changes import ChangeResult, ChangeSummary, Progress
 from goncordia.client.operations.filters import JobFilter
 from goncordia.client.operations.reading import PAGE, due
 from goncordia.client.sync_base import SyncBase
@@ -201,13 +201,24 @@ class SyncAdministration(SyncBase[Tx_contra]):
     # ---------------------------------------------------------------- change by filter
 
     def _change_where(
-        self, action: ChangeAction, where: JobFilter, everything: bool, when: When = None
+        self,
+        action: ChangeAction,
+        where: JobFilter,
+        everything: bool,
+        progress: Progress | None,
+        when: When = None,
     ) -> ChangeSummary:
-        op = self._core.reading.change_where(action, where, everything=everything, when=when)
+        op = self._core.reading.change_where(
+            action, where, everything=everything, when=when, progress=progress
+        )
         return self._run(op)
 
     def cancel_where(
-        self, *, everything: bool = False, **where: Unpack[JobFilter]
+        self,
+        *,
+        everything: bool = False,
+        progress: Progress | None = None,
+        **where: Unpack[JobFilter],
     ) -> ChangeSummary:
         """Cancel the jobs that match; without ``state``: those that wait or run.
 
@@ -215,25 +226,33 @@ class SyncAdministration(SyncBase[Tx_contra]):
 
         Args:
             everything: without any filter, this must be True.
+            progress: called after each page with what was done so far; what it raises ends it.
             where: which jobs; see :class:`JobFilter`.
 
         Raises:
             ConfigurationError: a filter is wrong, or there is none.
             UnsupportedError: the driver does not filter by that.
         """
-        return self._change_where("cancel", where, everything)
+        return self._change_where("cancel", where, everything, progress)
 
-    def retry_where(self, *, everything: bool = False, **where: Unpack[JobFilter]) -> ChangeSummary:
+    def retry_where(
+        self,
+        *,
+        everything: bool = False,
+        progress: Progress | None = None,
+        **where: Unpack[JobFilter],
+    ) -> ChangeSummary:
         """Retry the jobs that match; without ``state``: the retryable and discarded ones.
 
         Args:
             everything: see :meth:`cancel_where`.
+            progress: see :meth:`cancel_where`.
             where: see :meth:`cancel_where`.
 
         Raises:
             Others: see :meth:`cancel_where`.
         """
-        return self._change_where("retry", where, everything)
+        return self._change_where("retry", where, everything, progress)
 
     def reschedule_where(
         self,
@@ -241,6 +260,7 @@ class SyncAdministration(SyncBase[Tx_contra]):
         run_at: datetime | None = None,
         delay: Duration | None = None,
         everything: bool = False,
+        progress: Progress | None = None,
         **where: Unpack[JobFilter],
     ) -> ChangeSummary:
         """Move the time of the waiting jobs that match.
@@ -249,26 +269,33 @@ class SyncAdministration(SyncBase[Tx_contra]):
             run_at: see :meth:`reschedule`.
             delay: see :meth:`reschedule`.
             everything: see :meth:`cancel_where`.
+            progress: see :meth:`cancel_where`.
             where: see :meth:`cancel_where`.
 
         Raises:
             Others: see :meth:`cancel_where`.
         """
-        return self._change_where("reschedule", where, everything, due(run_at, delay))
+        when = due(run_at, delay)
+        return self._change_where("reschedule", where, everything, progress, when)
 
     def delete_where(
-        self, *, everything: bool = False, **where: Unpack[JobFilter]
+        self,
+        *,
+        everything: bool = False,
+        progress: Progress | None = None,
+        **where: Unpack[JobFilter],
     ) -> ChangeSummary:
         """Delete the jobs that match; without ``state``: all but the running ones.
 
         Args:
             everything: see :meth:`cancel_where`.
+            progress: see :meth:`cancel_where`.
             where: see :meth:`cancel_where`.
 
         Raises:
             Others: see :meth:`cancel_where`.
         """
-        return self._change_where("delete", where, everything)
+        return self._change_where("delete", where, everything, progress)
 
     # ---------------------------------------------------------------- queues
 

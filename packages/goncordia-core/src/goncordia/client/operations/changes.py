@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, TypeAlias
 from uuid import UUID
 
@@ -17,7 +18,15 @@ from goncordia.driver import (
 )
 from goncordia.errors import ConflictError
 
-__all__ = ["DEFAULT_STATES", "ChangeResult", "ChangeSummary", "result_of", "single", "summed"]
+__all__ = [
+    "DEFAULT_STATES",
+    "ChangeResult",
+    "ChangeSummary",
+    "Progress",
+    "result_of",
+    "single",
+    "summed",
+]
 
 _States: TypeAlias = frozenset[JobState]
 
@@ -68,6 +77,10 @@ class ChangeSummary(msgspec.Struct, frozen=True, kw_only=True):
     def total(self) -> int:
         """How many jobs matched."""
         return self.changed + self.requested + self.already + self.conflict + self.gone
+
+
+Progress: TypeAlias = Callable[[ChangeSummary], object]
+"""Is told what a change by filter has done so far."""
 
 
 def result_of(job_id: UUID, action: ChangeAction, answer: Changed, repeated: int) -> ChangeResult:

@@ -19,6 +19,7 @@ from goncordia.client.operations.changes import (
     DEFAULT_STATES,
     ChangeResult,
     ChangeSummary,
+    Progress,
     result_of,
     single,
     summed,
@@ -166,6 +167,7 @@ class Reading:
         *,
         everything: bool,
         when: When = None,
+        progress: Progress | None = None,
     ) -> Op[Executor, ChangeSummary]:
         """Change the jobs that match, page by page, newest first."""
         if not given and not _check.flag("everything", everything):
@@ -187,6 +189,8 @@ class Reading:
             matching = [row.id for row in got.jobs if row_matches(row, where)]
             results = yield from self._change([Change(i, action, when) for i in matching])
             counts.update(result.status for result in results)
+            if progress is not None:
+                progress(summed(counts))
             page = got.next
             if page is None:
                 return summed(counts)
