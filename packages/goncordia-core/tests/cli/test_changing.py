@@ -1,0 +1,98 @@
+"""``goncordia jobs retry|cancel|delete``: by id and by filter."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import msgspec
+import pytest
+from rich.console import Console
+
+from goncordia import SyncClient
+from goncordia.cli import changing
+from goncordia.memory import MemoryTx
+
+from .conftest import Run
+from .test_jobs import Mail
+
+ABSENT = UUID(int=1)
+
+
+def test_by_id(run: Run, client: SyncClient[MemoryTx]) -> None:
+    one, two = client.enqueue_many([Mail("a")] * 2).handles
+    result = run("jobs", "cancel", str(one.id), str(two.id))
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "2 cancelled\n", "")
+    assert run("jobs", "cancel", str(one.id)).stdout == "0 cancelled, 1 so before\n"
+    assert run("jobs", "retry", str(one.id)).stdout == "1 retried\n"
+    assert client.get(one).state == "available"
+    assert run("jobs", "delete", str(one.id), str(two.id)).stdout == "2 deleted\n"
+    assert client.count() == 0
+
+
+def test_what_is_refused_is_told_and_the_rest_done(run: Run, client: SyncClient[MemoryTx]) -> None:
+    done = client.enqueue(Mail("a"))
+    client.cancel(done)
+    waits = client.enqueue(Mail("b"))
+    client.reschedule(waits, delay=9)
+    result = run("jobs", "delete", str(done.id), str(ABSENT))
+    assert (result.exit_code, result.stdout) == (1, "1 deleted, 1 not there\n")
+    assert result.stderr == f"goncordia: there is no job {ABSENT}\n"
+    data = msgspec.json.decode(run("jobs", "retry", str(waits.id), str(ABSENT), "--json").stdout)
+    assert data == {"changed": 1, "requested": 0, "already": 0, "conflict": 0, "gone": 1}
+
+
+def test_by_filter(run: Run, client: SyncClient[MemoryTx]) -> None:
+    client.enqueue_many([Mail("a")] * 3, queue="x", tags=["t"])
+    kept = client.enqueue(Mail("b"), queue="y")
+    assert run("jobs", "cancel", "--queue", "x", "--tag", "t").stdout == "3 cancelled\n"
+    assert run("jobs", "retry", "--state", "cancelled", "--kind", "mail").stdout == "3 retried\n"
+    assert run("jobs", "delete", "-q", "x").stdout == "3 deleted\n"
+    assert run("jobs", "delete", "--created-until", "2025-01-01T00:00Z").stdout == "0 deleted\n"
+    assert [job.id for job in client.list()] == [kept.id]
+    assert run("jobs", "delete", "--all").stdout == "1 deleted\n"
+    assert client.count() == 0
+
+
+@pytest.mark.parametrize("action", ["retry", "cancel", "delete"])
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (
+            [],
+            "ids: none are given; name jobs, filter by --state, --kind, --queue or --tag, or give "
+            "--all to {} every job",
+        ),
+        (
+            [str(ABSENT), "--kind", "mail", "--all"],
+            "ids: given together with --kind, --all; give ids or a filter",
+        ),
+        (["--kind", "mail", "--all"], "--all: given together with --kind; give one of them"),
+        (["5"], "id: '5' is not a job's id, a UUID"),
+        (["-q", "pots"], "queue: 'pots' is not known; there are: post"),
+    ],
+)
+def test_what_is_refused(
+    run: Run, client: SyncClient[MemoryTx], action: str, words: list[str], told: str
+) -> None:
+    client.enqueue(Mail("a"), queue="post")
+    result = run("jobs", action, *words)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == f"goncordia: {told.format(action)}\n"
+    assert client.count(state="available") == 1
+
+
+def test_a_bar_on_a_terminal(
+    run: Run, client: SyncClient[MemoryTx], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.enqueue_many([Mail("a")] * 1200, atomic=False)
+    consoles: list[Console] = []
+
+    def terminal(**words: Any) -> Console:
+        consoles.append(Console(force_terminal=True, width=80, record=True, **words))
+        return consoles[-1]
+
+    monkeypatch.setattr(changing, "Console", terminal)
+    result = run("jobs", "delete", "--kind", "mail")
+    assert (result.exit_code, result.stdout) == (0, "1200 deleted\n")
+    assert "1200/1200" in consoles[0].export_text()
