@@ -173,7 +173,7 @@ class TestItsLife:
 
     async def test_signals_reach_only_the_main_thread(self) -> None:
         scheduler = Kit().scheduler(minutely())
-        with pytest.raises(ConfigurationError, match="CronScheduler.run: signals reach only the"):
+        with pytest.raises(ConfigurationError, match=r"CronScheduler\.run: signals reach only the"):
             await asyncio.to_thread(asyncio.run, scheduler.run())
 
     async def test_a_stop_that_is_cancelled_ends_it_at_once(self) -> None:
@@ -268,6 +268,14 @@ class TestEntriesThatChange:
         async with kit.scheduler(minutely(catch_up="all")):
             await kit.clock.settle()
         assert await kit.times() == at("00:01", "00:02", "00:03")
+
+    async def test_a_changed_one_is_listed_so_at_once(self) -> None:
+        kit = Kit()
+        async with kit.scheduler(PeriodicJob(cron("0 9 * * *"), Report())):
+            pass
+        async with kit.scheduler(PeriodicJob(cron("0 7 * * *"), Report())):
+            (info,) = await list_schedules(kit.driver)
+        assert (info.schedule, info.next) == ("0 7 * * * UTC", utc("2026-01-01 07:00"))
 
     async def test_a_renamed_one_begins_anew(self) -> None:
         kit = Kit()
@@ -365,6 +373,7 @@ class Flaky(MemoryExecutor):
     down: DriverError | None = None
     after_effect = False
     refuses: str | None = None
+    loses: frozenset[str] = frozenset()
     hangs = False
     slow = 0.0
 
@@ -379,6 +388,8 @@ class Flaky(MemoryExecutor):
             await self.clock.sleep(self.slow)
         if not self.after_effect:
             self.fail()
+        if any(job.meta["cron.id"] in self.loses for job in jobs):
+            raise DriverUnavailableError("gone")
         if any(job.meta["cron.id"] == self.refuses for job in jobs):
             raise DriverError("it cannot be stored", outcome="not_applied")
         result = await super().insert_many(jobs)
@@ -455,6 +466,14 @@ class TestOutages:
         stopping = asyncio.create_task(scheduler.stop())
         await kit.clock.advance(5)
         assert stopping.done()
+
+    async def test_of_two_alone_hold_up_no_third(self) -> None:
+        kit = Kit()
+        flaky(kit).loses = frozenset({"a", "b"})
+        jobs = [minutely(id=name, catch_up="all") for name in ("a", "b", "c")]
+        async with kit.scheduler(*jobs, rng=random.Random(1)):
+            await kit.clock.advance(605)
+        assert len(await kit.times("c")) == 10
 
     async def test_a_call_that_hangs_is_given_up(self) -> None:
         kit = Kit()

@@ -6,9 +6,9 @@ import asyncio
 import hashlib
 import logging
 import random
+from collections import Counter
 from collections.abc import Sequence
-from datetime import datetime, timedelta
-from operator import itemgetter
+from datetime import UTC, datetime, timedelta
 from typing import Final, Self
 
 from goncordia._check import Duration, instance, refuse, seconds, sequence
@@ -30,6 +30,7 @@ _LONGEST_LEASE: Final = 86400.0
 _LOUD_AFTER: Final = 3
 _SHORTEST_WAIT: Final = 0.001
 _SECOND: Final = timedelta(seconds=1)
+_NEVER: Final = datetime.max.replace(tzinfo=UTC)
 
 _logger = logging.getLogger("goncordia.cron")
 
@@ -96,6 +97,7 @@ class CronScheduler:
         self._leads_until = float("-inf")
         self._ask_at = float("-inf")
         self._upcoming: dict[str, datetime | None] | None = None
+        self._failures = Counter[str]()
 
     @property
     def leading(self) -> bool:
@@ -117,13 +119,12 @@ class CronScheduler:
         self._started = True
         try:
             await self._driver.ready()
-            await self._note()
+            self._upcoming = await self._note()
         except BaseException:
             self._started = False
             raise
         self._told = False
         self._leads_until = self._ask_at = float("-inf")
-        self._upcoming = None
         self._task = asyncio.create_task(self._work())
         _logger.info("%d periodic jobs are scheduled", len(self._entries))
 
@@ -172,14 +173,15 @@ class CronScheduler:
 
     # ---------------------------------------------------------------- work
 
-    async def _note(self) -> None:
+    async def _note(self) -> dict[str, datetime | None] | None:
         """Note new entries, so that what they miss from now on is known to be missed."""
         try:
-            await self._firing.read(self._entries, _raise)
+            return await self._firing.read(self._entries, _raise)
         except Exception as error:
             if refused(error):
                 raise
             _logger.debug("the backend is away, entries are noted later: %s", error)
+            return None
 
     async def _work(self) -> None:
         backoff = self._calls.backoff()
@@ -188,7 +190,6 @@ class CronScheduler:
                 wait = await self._turn()
                 backoff.reset()
             except Exception as error:  # noqa: BLE001  # whatever it is, the schedules go on
-                self._upcoming = None
                 wait = backoff.delay(error)
                 _logger.log(
                     logging.WARNING if backoff.failures == _LOUD_AFTER else logging.DEBUG,
@@ -212,14 +213,14 @@ class CronScheduler:
             upcoming = self._upcoming = await self._firing.read(self._entries, _report)
         now = await self._calls.once(self._driver.executor().now())
         looked = self._clock.monotonic()
-        due = [(when, entry) for entry in self._entries if (when := upcoming[entry.id]) is not None]
-        # What has waited longest comes first, so that no error holds the same entries up each time.
-        for when, entry in sorted(due, key=itemgetter(0)):
-            if when > now:
-                break
+        due = [entry for entry in self._entries if (upcoming[entry.id] or _NEVER) <= now]
+        # What failed comes last, that it does not hold up the others; else what is due for longest.
+        for entry in sorted(due, key=lambda e: (self._failures[e.id], upcoming[e.id])):
             if self._told or not self.leading:
                 return 0.0
+            self._failures[entry.id] += 1
             upcoming[entry.id] = await self._firing.fire(entry, _report)
+            del self._failures[entry.id]
         passed = self._clock.monotonic() - looked
         waits = [(when - now) / _SECOND - passed for when in upcoming.values() if when is not None]
         return min([self._ask_at - self._clock.monotonic(), *waits])
@@ -232,7 +233,6 @@ class CronScheduler:
         # Whole milliseconds: a clock under test is then exactly at an occurrence when that is due.
         self._ask_at = asked + round(self._lease / 3 * self._rng.uniform(0.75, 1.0), 3)
         if leads and not led:
-            self._upcoming = None
             _logger.info("this scheduler leads now, in term %d", self._leadership.term)
         elif led and not leads:
             _logger.info("another scheduler leads now")
