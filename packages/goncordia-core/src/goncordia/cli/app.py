@@ -7,10 +7,13 @@ from typing import Annotated
 
 import typer
 
+from goncordia.cli.cron import cron
 from goncordia.cli.doctor import doctor
 from goncordia.cli.jobs import jobs
 from goncordia.cli.migrate import migrate
+from goncordia.cli.queues import queues
 from goncordia.cli.worker import worker
+from goncordia.cli.workers import workers
 
 __all__ = ["app"]
 
@@ -23,8 +26,11 @@ app = typer.Typer(
 )
 app.command()(migrate)
 app.command()(worker)
+app.command()(workers)
 app.command()(doctor)
 app.add_typer(jobs, name="jobs")
+app.add_typer(queues, name="queues")
+app.add_typer(cron, name="cron")
 
 
 def _version(asked: bool) -> None:

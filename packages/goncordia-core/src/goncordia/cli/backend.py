@@ -14,7 +14,7 @@ from goncordia.client import Client
 from goncordia.driver import AnyDriver, connect
 from goncordia.errors import ConfigurationError
 
-__all__ = ["Url", "driver_of", "opened", "run"]
+__all__ = ["Url", "driver_of", "driving", "opened", "run"]
 
 R = TypeVar("R")
 
@@ -41,13 +41,20 @@ def driver_of(url: str | None) -> AnyDriver:
 
 
 @asynccontextmanager
-async def opened(url: str | None) -> AsyncGenerator[Client[Any]]:
-    """A client on the backend, which is closed at the end."""
+async def driving(url: str | None) -> AsyncGenerator[AnyDriver]:
+    """The driver, not connected yet, which is closed at the end."""
     driver = driver_of(url)
     try:
-        yield Client(driver)
+        yield driver
     finally:
         await driver.aclose()
+
+
+@asynccontextmanager
+async def opened(url: str | None) -> AsyncGenerator[Client[Any]]:
+    """A client on the backend, which is closed at the end."""
+    async with driving(url) as driver:
+        yield Client(driver)
 
 
 def run(main: Coroutine[Any, Any, R]) -> R:

@@ -8,7 +8,7 @@ import msgspec
 import typer
 
 from goncordia.cli import views
-from goncordia.cli.backend import Url, driver_of, run
+from goncordia.cli.backend import Url, driving, run
 from goncordia.cli.examining import Diagnosis, examine
 from goncordia.cli.loading import load_registry
 from goncordia.cli.outcome import FAILED, reported
@@ -41,11 +41,8 @@ def doctor(
 
 
 async def _examine(url: str | None, registry: Registry[Any] | None) -> Diagnosis:
-    driver = driver_of(url)
-    try:
+    async with driving(url) as driver:
         return await examine(driver, registry)
-    finally:
-        await driver.aclose()
 
 
 def _print(found: Diagnosis) -> None:

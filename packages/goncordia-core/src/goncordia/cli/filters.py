@@ -54,8 +54,13 @@ def where(*, created_from: str | None, created_until: str | None, **others: Any)
     return {name: value for name, value in (others | times).items() if value}
 
 
-async def check_queues(client: Client[Any], queues: Sequence[str]) -> None:
+async def check_queues(client: Client[Any], queues: Sequence[str], advice: str = "") -> None:
     """Refuse a queue that nobody has ever heard of: most likely it is misspelt.
+
+    Args:
+        client: of the backend.
+        queues: the queues.
+        advice: what else can be done, for the error.
 
     Raises:
         ConfigurationError: one of them is not known.
@@ -64,7 +69,7 @@ async def check_queues(client: Client[Any], queues: Sequence[str]) -> None:
     for name in queues:
         if name not in known and not (await client.list(queue=name, limit=1)).jobs:
             there = ", ".join(sorted(known)) or "none"
-            raise ConfigurationError(f"queue: {name!r} is not known; there are: {there}")
+            raise ConfigurationError(f"queue: {name!r} is not known; there are: {there}{advice}")
 
 
 def job_id(text: str) -> UUID:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from goncordia.cli.backend import Url, driver_of, run
+from goncordia.cli.backend import Url, driver_of, driving, run
 from goncordia.cli.outcome import reported
 
 __all__ = ["migrate"]
@@ -33,8 +33,5 @@ def migrate(
 
 
 async def _migrate(url: str | None) -> list[str]:
-    driver = driver_of(url)
-    try:
+    async with driving(url) as driver:
         return await driver.migrate()
-    finally:
-        await driver.aclose()

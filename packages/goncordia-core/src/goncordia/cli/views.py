@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -19,7 +19,7 @@ from goncordia.client import JobInfo
 from goncordia.driver import JobState
 from goncordia.payload.codec import CONTENT_JSON
 
-__all__ = ["as_json", "console", "details", "plain", "safe", "table"]
+__all__ = ["as_json", "console", "details", "lines", "moment", "plain", "safe", "table"]
 
 _STYLES: Final = {
     JobState.AVAILABLE: "cyan",
@@ -66,23 +66,33 @@ def as_json(data: object) -> str:
     return msgspec.json.format(msgspec.json.encode(data), indent=2).decode()
 
 
+def lines(names: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
+    """A table of anything, with these columns; the first is never cut."""
+    made = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for number, name in enumerate(names):
+        # An id or a name that is cut is of no use.
+        made.add_column(name, no_wrap=number == 0, overflow="fold")
+    for row in rows:
+        made.add_row(*(cell if isinstance(cell, Text) else _text(cell) for cell in row))
+    return made
+
+
 def table(jobs: Iterable[JobInfo]) -> Table:
     """A line for each job."""
-    lines = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in ("id", "kind", "queue", "state", "attempt", "run at", "created at"):
-        # An id that is cut is of no use.
-        lines.add_column(name, no_wrap=name == "id", overflow="fold")
-    for info in jobs:
-        lines.add_row(
-            str(info.id),
-            _text(info.kind),
-            _text(info.queue),
+    names = ("id", "kind", "queue", "state", "attempt", "run at", "created at")
+    rows = (
+        (
+            info.id,
+            info.kind,
+            info.queue,
             Text(info.state, _STYLES[info.state]),
             _attempt(info),
-            _time(info.run_at),
-            _time(info.created_at),
+            moment(info.run_at),
+            moment(info.created_at),
         )
-    return lines
+        for info in jobs
+    )
+    return lines(names, rows)
 
 
 def details(info: JobInfo) -> Group:
@@ -94,7 +104,7 @@ def details(info: JobInfo) -> Group:
         facts.add_row(name, value if isinstance(value, Text) else _text(value))
     parts: list[Any] = [facts]
     for error in info.errors:
-        title = f"attempt {error.attempt}, {_time(error.at)}: {error.type}: {error.message}"
+        title = f"attempt {error.attempt}, {moment(error.at)}: {error.type}: {error.message}"
         parts.append(Text("\n") + _text(title))
         if error.traceback:
             parts.append(_text(error.traceback.rstrip()))
@@ -110,12 +120,12 @@ def _facts(info: JobInfo) -> Iterable[tuple[str, Any]]:
         yield "cancel", "requested"
     yield "attempt", _attempt(info)
     yield "priority", info.priority
-    yield "run at", _time(info.run_at)
-    yield "created at", _time(info.created_at)
+    yield "run at", moment(info.run_at)
+    yield "created at", moment(info.created_at)
     if info.claimed_at is not None:
-        yield "claimed at", f"{_time(info.claimed_at)} by {info.worker_id}"
+        yield "claimed at", f"{moment(info.claimed_at)} by {info.worker_id}"
     if info.finished_at is not None:
-        yield "finished at", _time(info.finished_at)
+        yield "finished at", moment(info.finished_at)
     if info.timeout is not None:
         yield "timeout", "none" if info.timeout == math.inf else f"{info.timeout:g} s"
     if info.tags:
@@ -138,7 +148,8 @@ def _attempt(info: JobInfo) -> str:
     return f"{info.attempt}" if info.max_attempts is None else f"{info.attempt}/{info.max_attempts}"
 
 
-def _time(when: datetime) -> str:
+def moment(when: datetime) -> str:
+    """A time for people: UTC, to the millisecond."""
     return when.isoformat(sep=" ", timespec="milliseconds").replace("+00:00", "Z")
 
 
