@@ -28,7 +28,13 @@ class Server:
         self.asked: list[set[UUID]] = []
         self.told: list[str] = []
         self.failures = 0
+        self.connections: list[object] = []
         self.watcher = Watcher(self.send)
+
+    def watch(self, job_id: UUID, news: News, is_over: Callable[[], bool]) -> None:
+        """Each on a connection of its own."""
+        self.connections.append(object())
+        self.watcher.watch(self.connections[-1], job_id, news, is_over)
 
     async def send(self, messages: Any) -> set[UUID]:
         self.asked.append(set(messages))
@@ -56,7 +62,7 @@ MESSAGE = '{"jobs":{"a":0.0}}'
 
 async def test_a_commit_is_told_once_it_is_seen() -> None:
     server, over, job_id = Server(), False, uuid4()
-    server.watcher.watch(job_id, due("a"), lambda: over)
+    server.watch(job_id, due("a"), lambda: over)
     await asyncio.sleep(0.01)
     assert not server.told
     server.there.add(job_id)
@@ -68,7 +74,7 @@ async def test_a_commit_is_told_once_it_is_seen() -> None:
 
 async def test_a_rollback_is_not_told_and_forgotten() -> None:
     server = Server()
-    server.watcher.watch(uuid4(), due("a"), lambda: True)
+    server.watch(uuid4(), due("a"), lambda: True)
     await server.until(lambda: not server.watcher._pending)
     assert len(server.asked) == 1
     assert not server.told
@@ -77,7 +83,7 @@ async def test_a_rollback_is_not_told_and_forgotten() -> None:
 async def test_a_connection_that_is_never_idle_is_looked_through() -> None:
     """One transaction follows the other, so that none is seen to end."""
     server, job_id = Server(), uuid4()
-    server.watcher.watch(job_id, due("a"), lambda: False)
+    server.watch(job_id, due("a"), lambda: False)
     server.there.add(job_id)
     await server.until(lambda: server.told)
     assert server.told == [MESSAGE]
@@ -85,7 +91,7 @@ async def test_a_connection_that_is_never_idle_is_looked_through() -> None:
 
 async def test_a_long_transaction_is_asked_for_less_and_less() -> None:
     server, job_id = Server(), uuid4()
-    server.watcher.watch(job_id, due("a"), lambda: False)
+    server.watch(job_id, due("a"), lambda: False)
     await asyncio.sleep(0.5)
     assert len(server.asked) <= 5
     server.there.add(job_id)
@@ -95,7 +101,7 @@ async def test_a_long_transaction_is_asked_for_less_and_less() -> None:
 async def test_one_too_old_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("goncordia_driver_pg.watcher._OLDEST", 0.01)
     server = Server()
-    server.watcher.watch(uuid4(), due("a"), lambda: False)
+    server.watch(uuid4(), due("a"), lambda: False)
     await server.until(lambda: not server.watcher._pending)
 
 
@@ -104,18 +110,41 @@ async def test_many_are_asked_for_together() -> None:
     ids = [uuid4() for _ in range(100)]
     for job_id in ids:
         server.there.add(job_id)
-        server.watcher.watch(job_id, due("a"), lambda: True)
+        server.watch(job_id, due("a"), lambda: True)
     await server.until(lambda: len(server.told) == 100)
     assert server.asked == [set(ids)]
+
+
+async def test_many_of_one_transaction_are_one() -> None:
+    server, connection = Server(), object()
+    ids = [uuid4() for _ in range(1000)]
+    for number, job_id in enumerate(ids):
+        server.watcher.watch(connection, job_id, due("ab"[number % 2]), lambda: False)
+    server.there.add(ids[-1])  # a savepoint has taken the first one back
+    await server.until(lambda: server.told)
+    assert server.told == ['{"jobs":{"a":0.0,"b":0.0}}']
+    assert server.asked == [{ids[0], ids[-1]}]
+
+
+async def test_the_next_transaction_on_a_connection_is_told_too() -> None:
+    server, connection = Server(), object()
+    first, second = uuid4(), uuid4()
+    server.watcher.watch(connection, first, due("a"), lambda: False)
+    server.watcher.watch(connection, second, due("a"), lambda: False)
+    server.there.add(first)
+    await server.until(lambda: len(server.told) == 1)
+    server.there.add(second)
+    await server.until(lambda: len(server.told) == 2)
+    await server.until(lambda: not server.watcher._pending)
 
 
 async def test_a_failure_loses_the_hint_and_no_more() -> None:
     server, job_id = Server(), uuid4()
     server.failures = 1
-    server.watcher.watch(uuid4(), due("a"), lambda: True)
+    server.watch(uuid4(), due("a"), lambda: True)
     await server.until(lambda: not server.watcher._pending)
     server.there.add(job_id)
-    server.watcher.watch(job_id, due("a"), lambda: True)
+    server.watch(job_id, due("a"), lambda: True)
     await server.until(lambda: server.told)
 
 
@@ -123,7 +152,7 @@ async def test_there_are_never_too_many(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr("goncordia_driver_pg.watcher._MOST", 3)
     server = Server()
     for _ in range(5):
-        server.watcher.watch(uuid4(), due("a"), lambda: False)
+        server.watch(uuid4(), due("a"), lambda: False)
     assert len(server.watcher._pending) == 3
     await server.watcher.flush()
     assert len(server.asked[0]) == 3
@@ -132,8 +161,8 @@ async def test_there_are_never_too_many(monkeypatch: pytest.MonkeyPatch) -> None
 async def test_closing_tells_what_it_can() -> None:
     server, job_id = Server(), uuid4()
     server.there.add(job_id)
-    server.watcher.watch(job_id, due("a"), lambda: False)
-    server.watcher.watch(uuid4(), due("a"), lambda: False)
+    server.watch(job_id, due("a"), lambda: False)
+    server.watch(uuid4(), due("a"), lambda: False)
     await server.watcher.flush()
     assert server.told == [MESSAGE]
     assert not server.watcher._pending

@@ -37,6 +37,11 @@ class AsyncpgTxConnection(AsyncpgConnection):
         settings: Any = self._tx.get_settings()
         return getattr(settings, "in_hot_standby", "off") == "on"
 
+    @property
+    def key(self) -> object:
+        """See :class:`TxConnection`."""
+        return self._tx
+
     def is_over(self) -> bool:
         """See :class:`TxConnection`."""
         try:

@@ -43,6 +43,11 @@ class PsycopgTxConnection(PsycopgConnection):
         """See :class:`TxConnection`."""
         return _is_replica(self._connection)
 
+    @property
+    def key(self) -> object:
+        """See :class:`TxConnection`."""
+        return self._connection
+
     def is_over(self) -> bool:
         """See :class:`TxConnection`."""
         connection = self._connection

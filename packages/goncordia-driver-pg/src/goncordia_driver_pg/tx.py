@@ -77,6 +77,11 @@ class TxConnection(AsyncAdapter, Protocol):
         """Whether the server is one."""
         ...
 
+    @property
+    def key(self) -> object:
+        """The library's connection, whatever it is wrapped in."""
+        ...
+
     def is_over(self) -> bool:
         """Whether it is in no transaction any more."""
         ...
@@ -169,7 +174,8 @@ class PgTxExecutor(SqlTxExecutor):
             await self.run(self._pg_ops.notify.send(news))
         else:
             first = next(each.id for each in results if each.status == "INSERTED")
-            self._watcher.watch(first, news, self._connection.is_over)
+            connection = self._connection
+            self._watcher.watch(connection.key, first, news, connection.is_over)
         return results
 
     async def run(self, operation: Op[T], /) -> T:

@@ -12,7 +12,7 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Final
 from uuid import UUID
 
@@ -39,26 +39,37 @@ _MOST: Final = 10_000
 
 
 class _Pending:
-    """A job of a transaction that was not seen to end."""
+    """What was inserted on one connection, in a transaction that was not seen to end."""
 
-    __slots__ = ("added", "id", "is_over", "look_at", "message", "nap", "over")
+    __slots__ = ("added", "ids", "is_over", "look_at", "nap", "news", "over")
 
-    def __init__(self, job_id: UUID, message: str, is_over: Callable[[], bool]) -> None:
-        self.id = job_id
-        self.message = message
+    def __init__(self, is_over: Callable[[], bool]) -> None:
+        self.ids: list[UUID] = []
+        self.news = News()
         self.is_over = is_over
         self.added = time.monotonic()
         self.nap = _FIRST_LOOK
         self.look_at = self.added + self.nap
         self.over = False
 
+    def add(self, job_id: UUID, news: News) -> None:
+        """Keep the first job and the last: a savepoint may have taken one of them back."""
+        if len(self.ids) > 1:
+            self.ids.pop()
+        self.ids.append(job_id)
+        self.news.merge(news)
+
     def is_due(self, now: float) -> bool:
-        """Whether to look for the job."""
-        self.over = self.over or self.is_over()
+        """Whether to look for the jobs."""
+        self.over = self.is_over()
         return self.over or now >= self.look_at
 
-    def later(self, now: float) -> None:
-        """It was not there, and its transaction goes on, or another on the same connection."""
+    def seen(self, asked: Mapping[UUID, str], there: set[UUID], now: float) -> None:
+        """Forget the jobs that are there, or that cannot come any more."""
+        given_up = self.over or now - self.added > _OLDEST
+        self.ids = [
+            each for each in self.ids if each not in there and not (given_up and each in asked)
+        ]
         self.nap = min(self.nap * 2, _LONGEST)
         self.look_at = now + self.nap
 
@@ -73,7 +84,7 @@ class Watcher:
     def __init__(self, send: Callable[[Mapping[UUID, str]], Awaitable[set[UUID]]]) -> None:
         self._send = send
         self._lock = threading.Lock()
-        self._pending: list[_Pending] = []
+        self._pending: dict[int, _Pending] = {}
         self._said = float("-inf")
         self._background = Background(self._lock, lambda: bool(self._pending), self._look)
 
@@ -86,48 +97,61 @@ class Watcher:
                 self._said = now
         return quiet
 
-    def watch(self, job_id: UUID, news: News, is_over: Callable[[], bool]) -> None:
+    def watch(
+        self, connection: object, job_id: UUID, news: News, is_over: Callable[[], bool]
+    ) -> None:
         """Tell the news once this job is there.
 
         Args:
-            job_id: it was inserted in a transaction that is not committed yet.
+            connection: where it was inserted, in a transaction that is not committed yet.
+            job_id: the job.
             news: what to tell.
-            is_over: whether the connection is in no transaction any more.
+            is_over: whether the connection is in no transaction any more; holds the connection.
         """
         with self._lock:
-            if len(self._pending) >= _MOST:
-                return  # those who poll will find it
-            self._pending.append(_Pending(job_id, news.message(), is_over))
+            pending = self._pending.get(id(connection))
+            if pending is None:
+                if len(self._pending) >= _MOST:
+                    return  # those who poll will find it
+                pending = self._pending[id(connection)] = _Pending(is_over)
+            pending.add(job_id, news)
         self._background.start()
 
     async def flush(self) -> None:
         """Tell what can be told now, and watch no more."""
         with self._lock:
-            pending, self._pending = self._pending, []
+            pending, self._pending = self._pending, {}
         if pending:
-            await self._tell(pending)
+            await self._tell(_messages(pending.values()))
         await self._background.flush()
 
     async def _look(self) -> None:
         await asyncio.sleep(_NAP)
         now = time.monotonic()
-        due = [each for each in self._pending if each.is_due(now)]
+        with self._lock:
+            due = {key: each for key, each in self._pending.items() if each.is_due(now)}
+            messages = _messages(due.values())
         if not due:
             return
-        there = await self._tell(due)
-        done: set[int] = set()
-        for each in due:
-            if each.id in there or each.over or now - each.added > _OLDEST:
-                done.add(id(each))
-            else:
-                each.later(now)
+        there = await self._tell(messages)
         with self._lock:
-            self._pending = [each for each in self._pending if id(each) not in done]
+            for key, each in due.items():
+                each.seen(messages, there, now)
+                if not each.ids:
+                    self._pending.pop(key, None)
         await asyncio.sleep(_PAUSE)
 
-    async def _tell(self, pending: list[_Pending]) -> set[UUID]:
+    async def _tell(self, messages: Mapping[UUID, str]) -> set[UUID]:
         try:
-            return await self._send({each.id: each.message for each in pending})
+            return await self._send(messages)
         except GoncordiaError as error:  # a hint is lost: others will find the jobs
             _logger.debug("a notification failed: %s", error)
             return set()
+
+
+def _messages(pending: Iterable[_Pending]) -> dict[UUID, str]:
+    """What to tell of each job."""
+    messages: dict[UUID, str] = {}
+    for each in pending:
+        messages.update(dict.fromkeys(each.ids, each.news.message()))
+    return messages

@@ -93,6 +93,13 @@ class News:
         for job in jobs:
             self.due(job.queue, _seconds(job, now))
 
+    def merge(self, other: News) -> None:
+        """Say what the other says, too."""
+        for name, seconds in other._jobs.items():
+            self.due(name, seconds)
+        self._cancel |= other._cancel
+        self._queues |= other._queues
+
     def cancels(self, ids: Iterable[UUID]) -> None:
         """Cancels of these running jobs are requested."""
         self._cancel.update(ids)
