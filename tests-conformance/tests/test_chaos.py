@@ -87,7 +87,7 @@ def schema(server: PostgresServer) -> Iterator[str]:
 
 @pytest.fixture
 def proxy(server: PostgresServer) -> Iterator[ChaosProxy]:
-    with ChaosProxy("127.0.0.1", server.port) as proxy:
+    with ChaosProxy.of(server.dsn) as proxy:
         yield proxy
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from goncordia.errors import ConfigurationError
 from goncordia_conformance.proxy import ChaosProxy, Direction
 from goncordia_conformance.servers.process import free_port
 
@@ -261,3 +262,11 @@ def test_the_dsn_before_it(proxy: ChaosProxy) -> None:
     expected = f"postgresql://user:p%40ss@127.0.0.1:{proxy.port}/jobs?sslmode=disable"
     assert proxy.before(dsn) == expected
     assert proxy.before("redis://db:6379/0") == f"redis://127.0.0.1:{proxy.port}/0"
+
+
+def test_of_a_dsn(server: EchoServer) -> None:
+    with ChaosProxy.of(f"redis://127.0.0.1:{server.port}/0") as proxy, client(proxy) as connection:
+        assert ask(connection, b"hello") == b"hello"
+    for dsn in ("redis:///0", "redis://host/0", "/tmp/jobs.db"):
+        with pytest.raises(ConfigurationError, match="host and a port"):
+            ChaosProxy.of(dsn)

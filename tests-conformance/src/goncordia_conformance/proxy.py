@@ -3,7 +3,7 @@
 It stands between clients and the server of any backend, and runs on a thread of its own, so that
 tests of every kind can use it::
 
-    with ChaosProxy("127.0.0.1", 5432) as proxy:
+    with ChaosProxy.of(dsn) as proxy:
         driver = AsyncpgDriver(proxy.before(dsn))
         ...
         proxy.freeze("down")  # requests still arrive, answers do not
@@ -23,6 +23,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Literal, Self, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
+from goncordia.errors import ConfigurationError
 from goncordia_conformance.servers.process import free_port
 
 __all__ = ["ChaosProxy", "Direction"]
@@ -73,6 +74,20 @@ class ChaosProxy:
         """Cut all connections, and listen no more."""
         self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join()
+
+    @classmethod
+    def of(cls, dsn: str) -> Self:
+        """The proxy before a DSN's server.
+
+        Raises:
+            ConfigurationError: the DSN names no host or no port.
+        """
+        parts = urlsplit(dsn)
+        if parts.hostname is None or parts.port is None:
+            raise ConfigurationError(
+                "dsn: it must name a host and a port, such as postgresql://host:5432/"
+            )
+        return cls(parts.hostname, parts.port)
 
     def before(self, dsn: str) -> str:
         """The server's DSN, but with the proxy's address."""
