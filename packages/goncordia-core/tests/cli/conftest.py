@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,11 +10,33 @@ from typer.testing import CliRunner, Result
 
 from goncordia import SyncClient
 from goncordia.cli import backend
+from goncordia.cli import worker as worker_module
 from goncordia.cli.app import app
 from goncordia.gontest import MockClock
 from goncordia.memory import MemoryDriver, MemoryTx
 
 Run = Callable[..., Result]
+
+APP = """
+from dataclasses import dataclass
+from typing import ClassVar
+from goncordia import Job, Registry
+
+@dataclass
+class Mail:
+    kind: ClassVar[str] = "mail"
+    to: str
+
+registry = Registry()
+other = 5
+
+class Box:
+    inner = registry
+
+@registry.worker(Mail)
+async def mail(job: Job[Mail]) -> None:
+    print("to", job.args.to)
+"""
 
 
 @pytest.fixture
@@ -37,3 +61,38 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Run:
         return CliRunner().invoke(app, list(words), env=env)
 
     return run
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with modules in it, as the current one."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    for name, text in {
+        "good_app": APP,
+        "raises_app": "def read():\n    raise KeyError('SECRET')\nread()\n",
+        "syntax_app": "def (",
+        "needs_app": "import no_such_library",
+        "twice_app": APP + "\nregistry.worker(Mail)(mail)\n",
+    }.items():
+        (tmp_path / f"{name}.py").write_text(text)
+    for name in [name for name in sys.modules if name.endswith("_app")]:
+        monkeypatch.delitem(sys.modules, name)
+    return tmp_path
+
+
+class FakePool:
+    made: list[tuple[Any, Any, dict[str, Any]]]
+
+    def __init__(self, driver: Any, registry: Any, **settings: Any) -> None:
+        self.made.append((driver, registry, settings))
+
+    async def run(self) -> None:
+        pass
+
+
+@pytest.fixture
+def pools(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, Any, dict[str, Any]]]:
+    FakePool.made = []
+    monkeypatch.setattr(worker_module, "WorkerPool", FakePool)
+    return FakePool.made

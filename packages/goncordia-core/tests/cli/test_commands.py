@@ -15,53 +15,12 @@ import pytest
 
 from goncordia import ConfigurationError, DriverUnavailableError, MigrationRequiredError
 from goncordia.cli import main
-from goncordia.cli import worker as worker_module
 from goncordia.cli.backend import run as run_loop
 from goncordia.cli.loading import load_registry
 from goncordia.memory import MemoryDriver
 from goncordia.registry import Registry
 
 from .conftest import Run
-
-APP = """
-from dataclasses import dataclass
-from typing import ClassVar
-from goncordia import Job, Registry
-
-@dataclass
-class Mail:
-    kind: ClassVar[str] = "mail"
-    to: str
-
-registry = Registry()
-other = 5
-
-class Box:
-    inner = registry
-
-@registry.worker(Mail)
-async def mail(job: Job[Mail]) -> None:
-    print("to", job.args.to)
-"""
-
-
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with modules in it, as the current one."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    for name, text in {
-        "good_app": APP,
-        "raises_app": "def read():\n    raise KeyError('SECRET')\nread()\n",
-        "syntax_app": "def (",
-        "needs_app": "import no_such_library",
-        "twice_app": APP + "\nregistry.worker(Mail)(mail)\n",
-    }.items():
-        (tmp_path / f"{name}.py").write_text(text)
-    for name in [name for name in sys.modules if name.endswith("_app")]:
-        monkeypatch.delitem(sys.modules, name)
-    return tmp_path
-
 
 # ---------------------------------------------------------------- the command itself
 
@@ -181,7 +140,7 @@ def test_an_old_schema_says_what_to_run(
 @pytest.mark.parametrize(
     ("url", "told"),
     [
-        ("", "url: none is given; use --url or set GONCORDIA_URL, such as sqlite:///jobs.db"),
+        ("", "url: none is given; use --url, set GONCORDIA_URL, or write url into [tool.gonc"),
         ("jobs.db", "url: 'jobs.db' has no scheme; a URL looks like 'sqlite:///jobs.db'"),
         ("memory://x", "url: 'memory://x' is not 'memory://', which takes nothing more"),
         ("mongodb://h", "url: no installed driver claims the scheme 'mongodb'; install goncordia-"),
@@ -239,23 +198,6 @@ def test_a_wrong_registration_says_it_itself(run: Run) -> None:
     assert result.exit_code == 2
     assert "mail" in result.stderr
     assert "importing" not in result.stderr
-
-
-class FakePool:
-    made: list[tuple[Any, Any, dict[str, Any]]]
-
-    def __init__(self, driver: Any, registry: Any, **settings: Any) -> None:
-        self.made.append((driver, registry, settings))
-
-    async def run(self) -> None:
-        pass
-
-
-@pytest.fixture
-def pools(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, Any, dict[str, Any]]]:
-    FakePool.made = []
-    monkeypatch.setattr(worker_module, "WorkerPool", FakePool)
-    return FakePool.made
 
 
 @pytest.mark.usefixtures("here")

@@ -9,6 +9,7 @@ import typer
 
 from goncordia.cli.cron import cron
 from goncordia.cli.doctor import doctor
+from goncordia.cli.enqueue import enqueue
 from goncordia.cli.jobs import jobs
 from goncordia.cli.migrate import migrate
 from goncordia.cli.queues import queues
@@ -26,6 +27,7 @@ app = typer.Typer(
 )
 app.command()(migrate)
 app.command()(worker)
+app.command()(enqueue)
 app.command()(workers)
 app.command()(doctor)
 app.add_typer(jobs, name="jobs")

@@ -10,6 +10,7 @@ from typing import Annotated, Any, TypeAlias, TypeVar
 
 import typer
 
+from goncordia.cli.settings import read_settings
 from goncordia.client import Client
 from goncordia.driver import AnyDriver, connect
 from goncordia.errors import ConfigurationError
@@ -28,14 +29,16 @@ Url: TypeAlias = Annotated[
 
 
 def driver_of(url: str | None) -> AnyDriver:
-    """The driver for the URL; it is not connected yet.
+    """The driver for the URL, else for that of the settings; it is not connected yet.
 
     Raises:
-        ConfigurationError: there is no URL, or no driver for it.
+        ConfigurationError: there is no URL, or no driver for it, or the settings are broken.
     """
+    url = url or read_settings().url
     if not url:
         raise ConfigurationError(
-            "url: none is given; use --url or set GONCORDIA_URL, such as sqlite:///jobs.db"
+            "url: none is given; use --url, set GONCORDIA_URL, or write url into [tool.goncordia] "
+            "of pyproject.toml, such as sqlite:///jobs.db"
         )
     return connect(url)
 

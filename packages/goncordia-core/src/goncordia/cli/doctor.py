@@ -12,6 +12,7 @@ from goncordia.cli.backend import Url, driving, run
 from goncordia.cli.examining import Diagnosis, examine
 from goncordia.cli.loading import load_registry
 from goncordia.cli.outcome import FAILED, reported
+from goncordia.cli.settings import read_settings
 from goncordia.registry import Registry
 
 __all__ = ["doctor"]
@@ -30,7 +31,8 @@ def doctor(
     The exit code is 1 if there is an error, 0 if there are at most warnings.
     """
     with reported():
-        workers = None if registry is None else load_registry(registry)
+        path = registry or read_settings().registry
+        workers = None if path is None else load_registry(path)
         found = run(_examine(url, workers))
     if as_json:
         typer.echo(views.as_json({"ok": found.ok} | msgspec.structs.asdict(found)))

@@ -24,6 +24,7 @@ __all__ = [
     "Tags",
     "check_queues",
     "job_id",
+    "time_of",
     "where",
 ]
 
@@ -48,8 +49,8 @@ def where(*, created_from: str | None, created_until: str | None, **others: Any)
         ConfigurationError: a time is none.
     """
     times = {
-        "created_from": _time("created_from", created_from),
-        "created_until": _time("created_until", created_until),
+        "created_from": time_of("created_from", created_from),
+        "created_until": time_of("created_until", created_until),
     }
     return {name: value for name, value in (others | times).items() if value}
 
@@ -84,7 +85,12 @@ def job_id(text: str) -> UUID:
         raise ConfigurationError(f"id: {text!r} is not a job's id, a UUID") from None
 
 
-def _time(field: str, text: str | None) -> datetime | None:
+def time_of(field: str, text: str | None) -> datetime | None:
+    """The aware time in an option's text.
+
+    Raises:
+        ConfigurationError: there is none.
+    """
     if text is None:
         return None
     right = "like 2026-11-30T12:00Z, with a time zone"

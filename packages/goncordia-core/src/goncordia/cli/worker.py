@@ -11,8 +11,10 @@ import typer
 from goncordia.cli.backend import Url, driver_of, run
 from goncordia.cli.loading import load_registry
 from goncordia.cli.outcome import reported
+from goncordia.cli.settings import read_settings
 from goncordia.client import Client
 from goncordia.driver import AnyDriver
+from goncordia.errors import ConfigurationError
 from goncordia.options import DEFAULT_QUEUE
 from goncordia.pool import WorkerPool
 from goncordia.registry import Registry
@@ -33,8 +35,9 @@ class LogLevel(StrEnum):
 
 def worker(
     registry: Annotated[
-        str, typer.Argument(metavar="MODULE:REGISTRY", help="The registry, such as app:registry.")
-    ],
+        str | None,
+        typer.Argument(metavar="[MODULE:REGISTRY]", help="The registry, such as app:registry."),
+    ] = None,
     queue: Annotated[
         list[str] | None,
         typer.Option(
@@ -62,12 +65,22 @@ def worker(
         logging.basicConfig(
             level=log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
         )
-        workers = load_registry(registry)
+        workers = load_registry(registry or _configured())
         queues = queue or [DEFAULT_QUEUE]
         given = {"concurrency": concurrency, "shutdown_timeout": shutdown_timeout}
         settings = {name: value for name, value in given.items() if value is not None}
         driver = driver_of(url)
         run(_work(driver, workers, queues, settings))
+
+
+def _configured() -> str:
+    path = read_settings().registry
+    if path is None:
+        raise ConfigurationError(
+            "registry: none is given; name one, such as app:registry, here or as registry in "
+            "[tool.goncordia] of pyproject.toml"
+        )
+    return path
 
 
 async def _work(
