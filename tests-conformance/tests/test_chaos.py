@@ -27,7 +27,7 @@ from goncordia_conformance.marks import MISSING
 from goncordia_conformance.processes import Worker, start_workers
 from goncordia_conformance.proxy import ChaosProxy, Direction
 from goncordia_conformance.servers.guard import guarded
-from goncordia_conformance.servers.postgres import PostgresServer, find_postgres
+from goncordia_conformance.servers.postgres import PG_VERSION, PostgresServer, find_postgres
 from goncordia_conformance.servers.process import NotHereError
 from goncordia_conformance.servers.schemas import own_schema
 from goncordia_conformance.workload import Work
@@ -66,9 +66,13 @@ pytestmark = pytest.mark.timeout(600 if FULL else 180)
 
 @pytest.fixture(scope="module")
 def server(request: pytest.FixtureRequest) -> Iterator[PostgresServer]:
-    """A server of our own, since it is crashed."""
+    """A server of our own, since it is crashed: no container, and so not always every version."""
     try:
-        made = PostgresServer.create(find_postgres())
+        try:
+            binaries = find_postgres(PG_VERSION)
+        except NotHereError:
+            binaries = find_postgres()
+        made = PostgresServer.create(binaries)
     except NotHereError as error:
         message = f"{MISSING}: pg, to crash: {error}"
         required = str(request.config.getoption("--require-backends"))

@@ -37,6 +37,7 @@ __all__ = [
     "BENCH",
     "PG",
     "PG18",
+    "PG_VERSION",
     "TESTS",
     "Binaries",
     "PostgresServer",
@@ -305,6 +306,8 @@ def postgres_backend(
     )
 
 
-_VERSION = os.environ.get("GONCORDIA_TEST_PG_VERSION")
-PG: Final = postgres_backend("pg", None if _VERSION is None else int(_VERSION))
+PG_VERSION: Final = int(os.environ.get("GONCORDIA_TEST_PG_VERSION", "0")) or None
+"""Which version is to be tested; None: whichever there is."""
+
+PG: Final = postgres_backend("pg", PG_VERSION)
 PG18: Final = postgres_backend("pg18", major=18)
