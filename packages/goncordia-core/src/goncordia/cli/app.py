@@ -10,6 +10,7 @@ import typer
 from goncordia.cli.cron import cron
 from goncordia.cli.doctor import doctor
 from goncordia.cli.enqueue import enqueue
+from goncordia.cli.init import init
 from goncordia.cli.jobs import jobs
 from goncordia.cli.migrate import migrate
 from goncordia.cli.queues import queues
@@ -25,6 +26,7 @@ app = typer.Typer(
     # An error that is not ours is shown as Python shows it, without the values of local variables.
     pretty_exceptions_enable=False,
 )
+app.command()(init)
 app.command()(migrate)
 app.command()(worker)
 app.command()(enqueue)

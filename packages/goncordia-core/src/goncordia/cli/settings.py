@@ -66,10 +66,10 @@ def table_of(text: bytes) -> dict[str, Any] | None:
     for name in TABLE.split("."):
         if not isinstance(found, dict):
             _check.refuse(above, found, "a table")
-        found = cast("dict[str, object]", found).get(name, {})
-        above = f"{FILE}: {name}" if above == FILE else f"{above}.{name}"
-        if found == {}:
+        if name not in found:
             return None
+        found = cast("dict[str, object]", found)[name]
+        above = f"{FILE}: {name}" if above == FILE else f"{above}.{name}"
     if not isinstance(found, dict):
         _check.refuse(above, found, "a table")
     return cast("dict[str, Any]", found)
