@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from goncordia import DriverBusyError, DriverError, JobState
-from goncordia.driver import FetchRequest, Finish
+from goncordia.driver import FetchRequest, FetchResult, Finish, Outcome
+from goncordia.memory.executor import MemoryExecutor
 
 from .stand import Stand, Work
 from .wire import away
@@ -52,6 +54,38 @@ async def test_results_are_repeated_until_they_are_answered(
         assert len(sent) == times + 2
         assert len(set(map(repr, sent))) == 1  # unchanged
     assert gate.came == 3
+
+
+async def test_a_result_whose_job_a_transaction_holds_is_sent_again_a_little_later(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held, other = await stand.enqueue(Work(0)), await stand.enqueue(Work(1))
+    exchange = MemoryExecutor.exchange
+    answered: list[str] = []
+
+    async def holding(
+        self: MemoryExecutor, sent: Sequence[Finish], request: FetchRequest | None, /
+    ) -> tuple[list[Outcome], FetchResult | None]:
+        free = [each for each in sent if each.claim.job_id != held.id or len(answered) >= 2]
+        outcomes, result = await exchange(self, free, request)
+        given = iter(outcomes)
+        all_of_them = [next(given) if each in free else Outcome("BUSY") for each in sent]
+        answered.extend("BUSY" for each in all_of_them if each.status == "BUSY")
+        return all_of_them, result
+
+    monkeypatch.setattr(MemoryExecutor, "exchange", holding)
+    gate = stand.gated()
+    gate.open()
+    async with stand.working() as pool:
+        await stand.advance(0.05)
+        assert await stand.state(other) == "completed"
+        assert await stand.state(held) == "running"
+        assert answered == ["BUSY"]  # not again and again
+        await stand.advance(2)
+        assert await stand.state(held) == "completed"
+        assert answered == ["BUSY", "BUSY"]
+        assert len(stand.engine(pool).claims) == 0
+    assert gate.came == 2
 
 
 @pytest.mark.parametrize("times", [1, 3])

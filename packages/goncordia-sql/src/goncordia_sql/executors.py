@@ -129,7 +129,7 @@ class SqlExecutor(BaseExecutor):
 
     async def finish_many(self, finishes: Sequence[Finish], /) -> list[Outcome]:
         """See :meth:`BaseExecutor.finish_many`."""
-        outcomes = await self.write(lambda: self._ops.finish.finish_many(finishes))
+        outcomes = await self.write(lambda: self._ops.finish.finish_many(finishes, wait=False))
         self._told.finished(finishes, outcomes)
         return outcomes
 

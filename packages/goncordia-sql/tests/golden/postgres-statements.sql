@@ -150,9 +150,9 @@ AND queue = $1 AND run_at >= $2 AND run_at <= $3 ORDER BY run_at LIMIT $4 FOR UP
 WITH given AS MATERIALIZED ( SELECT u.id, u.fetch_no, u.output FROM unnest($1::uuid[], $2::bigint[],
 $3::text[]) AS u(id, fetch_no, output) LIMIT $4::bigint ), held AS MATERIALIZED ( SELECT h.id,
 g.output FROM given g CROSS JOIN LATERAL ( SELECT i.id FROM "goncordia".job i WHERE i.id = g.id AND
-i.state = 3 AND i.session = $5::uuid AND i.fetch_no = g.fetch_no AND i.group_name IS NULL FOR
-UPDATE) AS h LIMIT $4::bigint ), done AS ( UPDATE "goncordia".job j SET state = 4, finished_at =
-statement_timestamp(), failed = 0, output = h.output, held_key = CASE WHEN j.unique_hold = 0 THEN
+i.state = 3 AND i.session = $5::uuid AND i.fetch_no = g.fetch_no AND i.group_name IS NULL FOR UPDATE
+SKIP LOCKED) AS h LIMIT $4::bigint ), done AS ( UPDATE "goncordia".job j SET state = 4, finished_at
+= statement_timestamp(), failed = 0, output = h.output, held_key = CASE WHEN j.unique_hold = 0 THEN
 NULL ELSE j.held_key END FROM held h WHERE j.id = h.id RETURNING j.id ), facts AS MATERIALIZED (
 SELECT statement_timestamp() AS now, (SELECT count(*) FROM done) AS done, EXISTS (SELECT 1 FROM
 "goncordia".session WHERE id = $6::uuid AND is_open = 1) AS open, EXISTS (SELECT 1 FROM
@@ -185,6 +185,16 @@ j.fetch_no, j.ended_session, j.ended_fetch_no, j.group_name, j.errors FROM (SELE
 n, u.id FROM unnest($1::uuid[]) WITH ORDINALITY AS u(id, number) LIMIT cardinality($1::uuid[])) AS k
 JOIN "goncordia".job j ON j.id = k.id ORDER BY j.id FOR UPDATE OF j;
 
+-- finish.held_free
+SELECT k.n, j.state, j.run_at, j.failed, j.attempt, j.started, j.cancel_requested, j.session,
+j.fetch_no, j.ended_session, j.ended_fetch_no, j.group_name, j.errors FROM (SELECT u.number - 1 AS
+n, u.id FROM unnest($1::uuid[]) WITH ORDINALITY AS u(id, number) LIMIT cardinality($1::uuid[])) AS k
+JOIN "goncordia".job j ON j.id = k.id ORDER BY j.id FOR UPDATE OF j SKIP LOCKED;
+
+-- finish.there
+SELECT k.n FROM (SELECT u.number - 1 AS n, u.id FROM unnest($1::uuid[]) WITH ORDINALITY AS u(id,
+number) LIMIT cardinality($1::uuid[])) AS k WHERE k.id IN (SELECT id FROM "goncordia".job);
+
 -- finish.exceptions
 SELECT k.n FROM (SELECT u.number - 1 AS n, u.id, u.value FROM unnest($1::uuid[], $2::bigint[]) WITH
 ORDINALITY AS u(id, value, number) LIMIT cardinality($1::uuid[])) AS k LEFT JOIN "goncordia".job j
@@ -214,6 +224,15 @@ checkpoint = coalesce($5, checkpoint), run_at = $6 WHERE id = $7;
 
 -- finish.note
 UPDATE "goncordia".job SET started = $1, checkpoint = coalesce($2, checkpoint) WHERE id = $3;
+
+-- finish.complete_free
+WITH given AS MATERIALIZED ( SELECT u.id, u.fetch_no, u.output FROM unnest($1::uuid[], $2::bigint[],
+$3::text[]) AS u(id, fetch_no, output) LIMIT $4::bigint ), held AS MATERIALIZED ( SELECT h.id,
+g.output FROM given g CROSS JOIN LATERAL ( SELECT i.id FROM "goncordia".job i WHERE i.id = g.id AND
+i.state = 3 AND i.session = $5::uuid AND i.fetch_no = g.fetch_no AND i.group_name IS NULL FOR UPDATE
+SKIP LOCKED) AS h LIMIT $4::bigint ), done AS ( UPDATE "goncordia".job j SET state = 4, finished_at
+= statement_timestamp(), failed = 0, output = h.output, held_key = CASE WHEN j.unique_hold = 0 THEN
+NULL ELSE j.held_key END FROM held h WHERE j.id = h.id RETURNING j.id ) SELECT id FROM done;
 
 -- finish.complete_held
 WITH given AS MATERIALIZED ( SELECT u.id, u.fetch_no, u.output FROM unnest($1::uuid[], $2::bigint[],

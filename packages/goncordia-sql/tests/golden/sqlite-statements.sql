@@ -108,6 +108,18 @@ FROM (WITH RECURSIVE c(n) AS ( SELECT 0 WHERE length(?) > 0 UNION ALL SELECT n +
 1 < length(?) / 16) SELECT n, substr(?, 16 * n + 1, 16) AS id FROM c) AS k JOIN goncordia_job j ON
 j.id = k.id ORDER BY j.id;
 
+-- finish.held_free
+SELECT k.n, j.state, j.run_at, j.failed, j.attempt, j.started, j.cancel_requested, j.session,
+j.fetch_no, j.ended_session, j.ended_fetch_no, CAST(j.group_name AS BLOB), CAST(j.errors AS BLOB)
+FROM (WITH RECURSIVE c(n) AS ( SELECT 0 WHERE length(?) > 0 UNION ALL SELECT n + 1 FROM c WHERE n +
+1 < length(?) / 16) SELECT n, substr(?, 16 * n + 1, 16) AS id FROM c) AS k JOIN goncordia_job j ON
+j.id = k.id ORDER BY j.id;
+
+-- finish.there
+SELECT k.n FROM (WITH RECURSIVE c(n) AS ( SELECT 0 WHERE length(?) > 0 UNION ALL SELECT n + 1 FROM c
+WHERE n + 1 < length(?) / 16) SELECT n, substr(?, 16 * n + 1, 16) AS id FROM c) AS k WHERE k.id IN
+(SELECT id FROM goncordia_job);
+
 -- finish.exceptions
 SELECT k.n FROM (SELECT key AS n, substr(?, 16 * key + 1, 16) AS id, value FROM json_each(?)) AS k
 LEFT JOIN goncordia_job j ON j.id = k.id WHERE j.id IS NULL OR j.state <> 3 OR j.fetch_no <> k.value

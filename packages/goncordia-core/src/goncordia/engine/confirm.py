@@ -12,14 +12,14 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from goncordia.driver import BaseExecutor, Finish, FinishTo, JobState
+from goncordia.driver import BaseExecutor, Finish, FinishTo, JobState, Outcome
 from goncordia.engine.calls import Calls
 from goncordia.engine.claims import Claims
 from goncordia.engine.logs import log_failed
 from goncordia.engine.outcome import Outcomes
 from goncordia.engine.run import Run
 from goncordia.engine.signal import Signal
-from goncordia.errors import TransactionNotCommittedError
+from goncordia.errors import DriverBusyError, TransactionNotCommittedError
 from goncordia.logs import fields_of
 
 __all__ = ["Confirmer"]
@@ -84,8 +84,8 @@ class Confirmer:
         run.finish = finish
         to = finish.to
         try:
-            (outcome,) = await self._calls.until_answered(
-                lambda: self._executor.finish_many([finish]), "confirming a transaction"
+            outcome = await self._calls.until_answered(
+                lambda: self._end(finish), "confirming a transaction"
             )
         except asyncio.CancelledError:
             self._claims.take_back([run])
@@ -115,6 +115,13 @@ class Confirmer:
         self._ready.set()
         if run.row.group is not None:
             self.on_freed()
+
+
+    async def _end(self, finish: Finish) -> Outcome:
+        (outcome,) = await self._executor.finish_many([finish])
+        if outcome.status == "BUSY":
+            raise DriverBusyError("the transaction is still open", outcome="not_applied")
+        return outcome
 
 
 def _nobody(_run: Run, _job: Any, _to: FinishTo, _error: BaseException | None) -> None:

@@ -49,6 +49,8 @@ Only handlers that were as quick count: a slow one's end does not say that anoth
 """
 
 
+_BUSY_PAUSE: Final = 0.2
+"""Seconds until a result is sent again whose job an open transaction holds, on average."""
 _PATIENCE: Final = 2.0
 """Seconds after which the room that a fetch may fill is given to others."""
 
@@ -268,7 +270,11 @@ class Lanes:
     def _settle(self, runs: Sequence[Run], outcomes: Sequence[Outcome]) -> bool:
         """Note the answers; whether something that may let a job go was freed."""
         freed, quick = False, 0
+        busy: list[Run] = []
         for run, outcome in zip(runs, outcomes, strict=True):
+            if outcome.status == "BUSY":
+                busy.append(run)
+                continue
             if outcome.status != "DONE":
                 self._tell_lost(run, outcome)
             freed = freed or run.row.group is not None
@@ -276,6 +282,10 @@ class Lanes:
             # This fetch need not have seen the job that its own exchange put back.
             if (finish := run.finish) is not None and isinstance(finish.when, After):
                 self.look(finish.when.seconds)
+        if busy:
+            pause = _BUSY_PAUSE * self._rng.uniform(0.5, 1.5)
+            self._clock.call_later(pause, partial(self._claims.take_back, busy))
+            runs = [run for run in runs if run not in busy]
         if runs:
             self._claims.answered(*runs)
         if quick and self._adapts:

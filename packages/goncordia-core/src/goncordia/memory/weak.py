@@ -32,6 +32,7 @@ LATE_FIND_BOUND: Final = 0.5
 """Seconds for which a weak driver's full result may pass over a new job."""
 
 _BUSY: Final = 0.03
+_HELD: Final = 0.05
 _SHORT: Final = 0.2
 _UNSEEN: Final = 0.3
 _UNKNOWN: Final = 0.2
@@ -70,14 +71,27 @@ class WeakExecutor(MemoryExecutor):
 
         def operation(store: Store, now: datetime) -> tuple[list[Outcome], FetchResult | None]:
             if request is None:
-                return store.finish_many(finishes, now), None
+                return self._finish(store, finishes, now), None
             if self._chance(_UNSEEN):
                 fetched = self._fetch(store, request, now)
-                return store.finish_many(finishes, now), fetched
-            outcomes = store.finish_many(finishes, now)
+                return self._finish(store, finishes, now), fetched
+            outcomes = self._finish(store, finishes, now)
             return outcomes, self._fetch(store, request, now)
 
         return self._call(operation)
+
+    async def finish_many(self, finishes: Sequence[Finish], /) -> list[Outcome]:
+        """Finish; perhaps somebody holds some of the jobs."""
+        return self._call(lambda store, now: self._finish(store, finishes, now))
+
+    def _finish(self, store: Store, finishes: Sequence[Finish], now: datetime) -> list[Outcome]:
+        held = {finish.claim.job_id for finish in finishes if self._chance(_HELD)}
+        ended = iter(
+            store.finish_many([each for each in finishes if each.claim.job_id not in held], now)
+        )
+        return [
+            Outcome("BUSY") if finish.claim.job_id in held else next(ended) for finish in finishes
+        ]
 
     def _fetch(self, store: Store, request: FetchRequest, now: datetime) -> FetchResult:
         if request.limit > 0 and self._chance(_SHORT):

@@ -26,6 +26,7 @@ _DONE: Final = {state: Outcome("DONE", state) for state in JobState}
 COMPLETED: Final = _DONE[JobState.COMPLETED]
 """What becomes of a claim that ends in the plainest way."""
 _GONE: Final = Outcome("GONE")
+_BUSY: Final = Outcome("BUSY")
 _FEW: Final = 2
 """Fewer plain ones go the way of all others, which is as short for them."""
 
@@ -73,12 +74,17 @@ class Finishing(Topic):
         each_claim = dialect.each_number(":ids", ":fetch_nos")
         # The columns in the order of _Held. Texts are read as bytes: the statement also runs on
         # connections of the user's, whose settings for texts are theirs.
-        self._held = dialect.sql(f"""
+        held = f"""
             SELECT k.n, j.state, j.run_at, j.failed, j.attempt, j.started, j.cancel_requested,
                 j.session, j.fetch_no, j.ended_session, j.ended_fetch_no,
                 {dialect.bytes_of("j.group_name")}, {dialect.bytes_of("j.errors")}
-            FROM {each_id} AS k JOIN {job} j ON j.id = k.id ORDER BY j.id {dialect.lock("j")}
-            """)
+            FROM {each_id} AS k JOIN {job} j ON j.id = k.id ORDER BY j.id
+            """
+        self._held = dialect.sql(f"{held} {dialect.lock('j')}")
+        self._held_free = dialect.sql(f"{held} {dialect.lock_free('j')}")
+        self._there = dialect.sql(
+            f"SELECT k.n FROM {each_id} AS k WHERE k.id IN (SELECT id FROM {job})"
+        )
         self._exceptions = dialect.sql(f"""
             SELECT k.n FROM {each_claim} AS k LEFT JOIN {job} j ON j.id = k.id
             WHERE j.id IS NULL OR j.state <> {Stored.RUNNING} OR j.fetch_no <> k.value
@@ -115,8 +121,13 @@ class Finishing(Topic):
 
     # ---------------------------------------------------------------- finish
 
-    def finish_many(self, finishes: Sequence[Finish]) -> Op[list[Outcome]]:
-        """See :meth:`BaseExecutor.finish_many`."""
+    def finish_many(self, finishes: Sequence[Finish], *, wait: bool = True) -> Op[list[Outcome]]:
+        """See :meth:`BaseExecutor.finish_many`.
+
+        Args:
+            finishes: what to end.
+            wait: wait for transactions that hold the jobs; else those are ``BUSY``.
+        """
         if not finishes:
             return []
         now = yield from self.dialect.now()
@@ -126,7 +137,7 @@ class Finishing(Topic):
             yield from self._finish_plain(finishes, plain, outcomes, now)
         left = [n for n, outcome in enumerate(outcomes) if outcome is None]
         if left:
-            yield from self._finish_others(finishes, left, outcomes, now)
+            yield from self._finish_others(finishes, left, outcomes, now, wait=wait)
         return [outcome for outcome in outcomes if outcome is not None]
 
     def _finish_plain(
@@ -160,10 +171,21 @@ class Finishing(Topic):
             outcomes[n] = COMPLETED
 
     def _finish_others(
-        self, finishes: Sequence[Finish], left: list[int], outcomes: list[Outcome | None], now: Any
+        self,
+        finishes: Sequence[Finish],
+        left: list[int],
+        outcomes: list[Outcome | None],
+        now: Any,
+        *,
+        wait: bool,
     ) -> Op[None]:
         """One by one, each as the ones before it left the job; then all is written."""
-        jobs = yield from self._read([finishes[n].claim.job_id for n in left])
+        ids = [finishes[n].claim.job_id for n in left]
+        jobs = yield from self._read(ids, wait=wait)
+        busy: set[UUID] = set()
+        if len(jobs) < len(ids) and not wait:
+            there = yield self._there(ids=self.dialect.ids(ids))
+            busy = {ids[n] for (n,) in there.rows}.difference(jobs)
         groups = {held.group for held in jobs.values() if held.group is not None}
         if groups:
             yield from self._groups.enter(groups)
@@ -174,7 +196,7 @@ class Finishing(Topic):
             finish = finishes[n]
             held = jobs.get(finish.claim.job_id)
             if held is None:
-                outcomes[n] = _GONE
+                outcomes[n] = _BUSY if finish.claim.job_id in busy else _GONE
                 continue
             outcome = self._refusal(finish, held, now)
             if outcome is None:
@@ -189,8 +211,9 @@ class Finishing(Topic):
         if freed:
             yield from self._groups.unpark(freed)
 
-    def _read(self, ids: Sequence[UUID]) -> Op[dict[UUID, _Held]]:
-        rows = (yield self._held(ids=self.dialect.ids(ids))).rows
+    def _read(self, ids: Sequence[UUID], *, wait: bool) -> Op[dict[UUID, _Held]]:
+        held = self._held if wait else self._held_free
+        rows = (yield held(ids=self.dialect.ids(ids))).rows
         return {ids[row[0]]: _Held(row[1:]) for row in rows}
 
     def _refusal(self, finish: Finish, held: _Held, now: Any) -> Outcome | None:
@@ -248,7 +271,7 @@ class Finishing(Topic):
         if not marks:
             return []
         now = yield from self.dialect.now()
-        jobs = yield from self._read([mark.claim.job_id for mark in marks])
+        jobs = yield from self._read([mark.claim.job_id for mark in marks], wait=True)
         outcomes: list[Outcome] = []
         notes: list[tuple[Any, ...]] = []
         for mark in marks:

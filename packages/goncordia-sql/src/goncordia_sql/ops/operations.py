@@ -72,7 +72,7 @@ class Operations:
         self, finishes: Sequence[Finish], request: FetchRequest | None
     ) -> Op[tuple[list[Outcome], FetchResult | None]]:
         """See :meth:`BaseExecutor.exchange`."""
-        outcomes = yield from self.finish.finish_many(finishes)
+        outcomes = yield from self.finish.finish_many(finishes, wait=False)
         if request is None:
             return outcomes, None
         return outcomes, (yield from self.fetch.fetch(request))

@@ -22,10 +22,11 @@ from goncordia_sql.states import Hold, Stored
 __all__ = ["NONE", "NOTHING", "Completed", "PostgresFinishing", "completing"]
 
 
-def completing(dialect: PostgresDialect) -> str:
+def completing(dialect: PostgresDialect, lock: str = "FOR UPDATE SKIP LOCKED") -> str:
     """The beginning of a statement: ``done`` has the ids of the jobs that it completes.
 
-    Its parameters are the :meth:`Completed.values`.
+    Its parameters are the :meth:`Completed.values`. Jobs that others hold locked are left, unless
+    the lock says otherwise.
     """
     return f"""
         given AS MATERIALIZED (
@@ -36,7 +37,7 @@ def completing(dialect: PostgresDialect) -> str:
             SELECT h.id, g.output FROM given g CROSS JOIN LATERAL (
                 SELECT i.id FROM {dialect.job} i WHERE i.id = g.id AND i.state = {Stored.RUNNING}
                 AND i.session = :owner::uuid AND i.fetch_no = g.fetch_no
-                AND i.group_name IS NULL FOR UPDATE) AS h LIMIT :done_most::bigint
+                AND i.group_name IS NULL {lock}) AS h LIMIT :done_most::bigint
         ), done AS (
             UPDATE {dialect.job} j SET state = {Stored.COMPLETED}, finished_at = {{now}},
                 failed = 0, output = h.output, held_key =
@@ -102,19 +103,24 @@ class PostgresFinishing(Finishing):
     def __init__(self, dialect: PostgresDialect, codec: RowCodec, groups: Groups) -> None:
         super().__init__(dialect, codec, groups)
         self._time = dialect.time
-        self._complete_held = dialect.statement(f"WITH {completing(dialect)} SELECT id FROM done")
+        select = "SELECT id FROM done"
+        self._complete_free = dialect.statement(f"WITH {completing(dialect)} {select}")
+        self._complete_held = dialect.statement(
+            f"WITH {completing(dialect, 'FOR UPDATE')} {select}"
+        )
 
-    def finish_many(self, finishes: Sequence[Finish]) -> Op[list[Outcome]]:
-        """See :meth:`BaseExecutor.finish_many`."""
+    def finish_many(self, finishes: Sequence[Finish], *, wait: bool = True) -> Op[list[Outcome]]:
+        """See :meth:`Finishing.finish_many`."""
+        complete = self._complete_held if wait else self._complete_free
         outcomes: list[Outcome | None] = [None] * len(finishes)
         plain = plain_completions(finishes)
         if plain:
             completed = Completed.of(finishes[n] for n in plain)
             values = {**completed.values(), "now": self._time()}
             if len(plain) == len(finishes):
-                answer = yield self._complete_held.alone(**values)
+                answer = yield complete.alone(**values)
             else:
-                answer = yield self._complete_held(**values)
+                answer = yield complete(**values)
             rows = answer.rows
             left_out = completed.left(None if len(rows) == len(plain) else [row[0] for row in rows])
             for n in plain:
@@ -123,5 +129,5 @@ class PostgresFinishing(Finishing):
         left = [n for n, outcome in enumerate(outcomes) if outcome is None]
         if left:
             now = yield from self.dialect.now()
-            yield from self._finish_others(finishes, left, outcomes, now)
+            yield from self._finish_others(finishes, left, outcomes, now, wait=wait)
         return [outcome for outcome in outcomes if outcome is not None]

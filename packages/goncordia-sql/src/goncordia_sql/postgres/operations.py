@@ -83,7 +83,7 @@ class PostgresOperations(Operations):
     ) -> Op[None]:
         if numbers:
             ordered = sorted(numbers)
-            answers = yield from self.finish.finish_many([finishes[n] for n in ordered])
+            answers = yield from self.finish.finish_many([finishes[n] for n in ordered], wait=False)
             outcomes.update(zip(ordered, answers, strict=True))
 
     def prune(self, request: PruneRequest) -> Op[int]:

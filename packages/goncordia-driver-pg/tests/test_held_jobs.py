@@ -1,0 +1,47 @@
+"""Jobs that somebody's open transaction holds: nothing else waits for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import asyncpg
+import pytest
+
+from goncordia.driver import Finish, FinishTo, JobRow, NewJob
+from goncordia_driver_pg import AsyncpgDriver, PsycopgDriver
+from goncordia_sql.postgres.dialect import quoted
+
+AnyPgDriver: TypeAlias = AsyncpgDriver | PsycopgDriver
+
+
+def finish(row: JobRow, to: FinishTo = "complete") -> Finish:
+    assert row.claim is not None
+    return Finish(row.claim, to)
+
+
+@pytest.mark.parametrize("to", ["complete", "retry", "release", "discard"])
+@pytest.mark.parametrize("group", [None, "g"])
+async def test_results_for_others_are_stored_meanwhile(
+    driver: AnyPgDriver,
+    db: asyncpg.Connection,
+    new_job: Callable[..., NewJob],
+    claim_all: Callable[[AnyPgDriver], Any],
+    to: FinishTo,
+    group: str | None,
+) -> None:
+    executor = driver.executor()
+    limit = 0 if group is None else 9
+    await executor.insert_many([new_job(group=group, group_limit=limit) for _ in range(3)])
+    held, other, gone = await claim_all(driver)
+    job = f"{quoted(driver.schema)}.job"
+    await db.execute(f"DELETE FROM {job} WHERE id = $1", gone.id)
+    async with db.transaction():
+        await db.execute(f"SELECT 1 FROM {job} WHERE id = $1 FOR UPDATE", held.id)
+        sent = [finish(held, to), finish(other), finish(gone)]
+        outcomes, _ = await executor.exchange(sent, None)
+        assert [outcome.status for outcome in outcomes] == ["BUSY", "DONE", "GONE"]
+        (again,) = await executor.finish_many(sent[:1])
+        assert again.status == "BUSY"
+    outcomes = await executor.finish_many(sent)
+    assert [outcome.status for outcome in outcomes] == ["DONE", "ALREADY", "GONE"]
