@@ -264,8 +264,13 @@ def test_a_container_starts() -> None:
 # ---------------------------------------------------------------- PgBouncer
 
 
+def test_pgbouncer_is_before_our_database(pg_dsn: str, pgbouncer_dsn: str) -> None:
+    assert pgbouncer_dsn != pg_dsn
+    ours = "SELECT current_database()"
+    assert ask(pgbouncer_dsn, ours) == ask(pg_dsn, ours)
+
+
 def test_pgbouncer_is_in_transaction_mode(pgbouncer_dsn: str) -> None:
-    assert ask(pgbouncer_dsn, "SELECT 1") == 1
     admin = pgbouncer_dsn.rpartition("/")[0] + "/pgbouncer"
     with psycopg.connect(admin, autocommit=True) as connection:
         rows = connection.execute("SHOW CONFIG").fetchall()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -42,7 +43,8 @@ def _database(backend: Backend, config: pytest.Config) -> Iterator[str]:
 def pgbouncer_dsn(request: pytest.FixtureRequest, pg_dsn: str) -> Iterator[str]:
     """PgBouncer in transaction mode, before the database of ``pg_dsn``."""
     with find_backend(pgbouncer_backend(pg_dsn), request.config) as dsn:
-        yield dsn
+        # It is shared with other processes, which have databases of their own.
+        yield urlsplit(dsn)._replace(path=urlsplit(pg_dsn).path).geturl()
 
 
 @pytest.fixture
