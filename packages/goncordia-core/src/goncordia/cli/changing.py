@@ -51,7 +51,7 @@ _HELP: Final[dict[_Action, str]] = {
 def _command(action: _Action) -> Callable[..., None]:
     def change(
         ids: Annotated[
-            list[str] | None, typer.Argument(metavar="[ID]...", help="Jobs, instead of a filter.")
+            list[str] | None, typer.Argument(metavar="ID", help="Jobs, instead of a filter.")
         ] = None,
         url: Url = None,
         state: States = None,

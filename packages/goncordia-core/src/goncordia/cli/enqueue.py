@@ -24,7 +24,7 @@ __all__ = ["enqueue"]
 def enqueue(
     kind: Annotated[str, typer.Argument(metavar="KIND", help="Which worker runs it.")],
     args: Annotated[
-        str, typer.Argument(metavar="[JSON]", help="Its args, an object; - reads them from stdin.")
+        str, typer.Argument(metavar="JSON", help="Its args, an object; - reads them from stdin.")
     ] = "{}",
     url: Url = None,
     registry: Annotated[

@@ -26,8 +26,6 @@ from goncordia.client import JobInfo, JobPage
 __all__ = ["jobs", "list_jobs", "show"]
 
 jobs = typer.Typer(help="Look at jobs, and change them.", no_args_is_help=True)
-for name, change in CHANGES.items():
-    jobs.command(name)(change)
 
 
 @jobs.command("list")
@@ -82,6 +80,10 @@ def show(
             typer.echo(views.as_json(views.plain(info)))
         else:
             views.console().print(views.details(info))
+
+
+for name, change in CHANGES.items():
+    jobs.command(name)(change)
 
 
 async def _page(url: str | None, cursor: str | None, limit: int, where: dict[str, Any]) -> JobPage:

@@ -36,7 +36,7 @@ class LogLevel(StrEnum):
 def worker(
     registry: Annotated[
         str | None,
-        typer.Argument(metavar="[MODULE:REGISTRY]", help="The registry, such as app:registry."),
+        typer.Argument(metavar="MODULE:REGISTRY", help="The registry, such as app:registry."),
     ] = None,
     queue: Annotated[
         list[str] | None,
