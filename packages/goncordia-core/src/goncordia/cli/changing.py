@@ -28,7 +28,7 @@ from goncordia.cli.filters import (
 from goncordia.cli.outcome import FAILED, reported
 from goncordia.client import ChangeResult, ChangeSummary, Client
 from goncordia.client.operations.changes import DEFAULT_STATES, single, summed
-from goncordia.errors import ConfigurationError, ConflictError, NotFoundError
+from goncordia.errors import ConfigurationError, ConflictError, NotFoundError, UnsupportedError
 
 __all__ = ["CHANGES"]
 
@@ -147,7 +147,11 @@ async def _bar(
     if not console.is_terminal:
         yield None
         return
-    total = await client.count(**{"state": DEFAULT_STATES[action], **given})
+    matching: dict[str, Any] = {"state": DEFAULT_STATES[action], **given}
+    try:
+        total = await client.count(**matching)
+    except UnsupportedError:  # not every driver filters by state
+        total = None
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(_DONE[action], total=total)
