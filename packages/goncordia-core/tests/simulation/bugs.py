@@ -5,7 +5,7 @@ The ledger must notice each of them, or it would not notice when the engine had 
 
 from __future__ import annotations
 
-from . import bugs_backend, bugs_claims, bugs_cron, bugs_runs, bugs_session
+from . import bugs_backend, bugs_claims, bugs_cron, bugs_limits, bugs_runs, bugs_session
 from .planting import BUGS, Bug, planted
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "bugs_backend",
     "bugs_claims",
     "bugs_cron",
+    "bugs_limits",
     "bugs_runs",
     "bugs_session",
     "planted",

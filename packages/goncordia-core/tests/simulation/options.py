@@ -21,6 +21,7 @@ class Options:
         focus: something always befalls the processes, and while one of these is under way.
         records: sessions are records and not the backend's own; None: now and then.
         cron: there are periodic jobs and schedulers; None: now and then.
+        limits: pools keep to rates and limits by key; None: now and then.
         weak: the backend does all that the contract allows a weak one.
         keep_trace: keep the trace as text, for a person.
     """
@@ -32,6 +33,7 @@ class Options:
     focus: tuple[str, ...] = ()
     records: bool | None = None
     cron: bool | None = None
+    limits: bool | None = None
     weak: bool = True
     keep_trace: bool = False
 

@@ -56,6 +56,7 @@ class Runs:
         self._check_overlap(books.running[row.id])
         self._check_group(job)
         self._check_slots(process)
+        self._check_rates(run)
         return run
 
     def interrupted(self, run: RunEntry) -> None:
@@ -136,6 +137,14 @@ class Runs:
         for name in books.narrow[process]:
             if sum(name in (run.row.queue, run.row.kind) for run in own) > 1:
                 books.bad(f"a pool runs more than its limit of {name}", process.name)
+
+    def _check_rates(self, run: RunEntry) -> None:
+        books = self._books
+        own = [
+            one.row for runs in books.running.values() for one in runs if one.process is run.process
+        ]
+        if (wrong := books.rates.starts(run.row, books.loop.time(), own)) is not None:
+            books.bad(wrong, run.row.queue, run.row.kind)
 
     # ---------------------------------------------------------------- now and then
 

@@ -154,7 +154,9 @@ def play(story: Story, *bugs: str, seeds: int = 4) -> set[str]:
 
 def _play(story: Story, seed: int) -> set[str]:
     """Once: stop all pools at the end, and balance the books."""
-    calm = Options(faults=Faults(rate=0.0), weak=False, records=False, keep_trace=True)
+    calm = Options(
+        faults=Faults(rate=0.0), weak=False, records=False, keep_trace=True, limits=False
+    )
     world = World(seed, calm)
     try:
         world.loop.run_until_complete(_tell(Scene(world), story))

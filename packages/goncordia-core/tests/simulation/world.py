@@ -24,6 +24,7 @@ from .loop import SimLoop
 from .network import Faults, Network
 from .options import Options
 from .process import Process, ServerClock
+from .rates import Rates
 from .work import BEHAVIOURS, MAX_ATTEMPTS, App, Behaviour, make_registry
 
 __all__ = ["BEAT", "LEASE", "QUEUES", "Member", "World"]
@@ -91,6 +92,7 @@ class World:
         self.network = Network(self.loop, self.seeded(), faults, self.trace)
         self._backend = Backend(memory, self.loop, self.seeded(), records=self._records)
         self.books = Books(self.loop, self.trace, MAX_ATTEMPTS.__getitem__)
+        self.books.rates = Rates(seed, wanted=options.limits, shared=not self._records)
         self.ledger = Ledger(
             self.books,
             lease=LEASE,
@@ -195,6 +197,8 @@ class World:
             *chosen.get("queue_policies", ()),
             *chosen.get("kind_policies", ()),
         }
+        for setting, policies in books.rates.settings(behaviours).items():
+            chosen[setting] = policies | chosen.get(setting, {})
         if chosen["interrupt_on_lapse"]:
             books.lapsing.add(process)
         pool = WorkerPool(

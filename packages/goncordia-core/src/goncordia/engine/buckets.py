@@ -23,8 +23,8 @@ _ROUNDING: Final = 1e-3
 _INEXACT: Final = 1e-6
 """Seconds: more than the rounding of a time since 1970."""
 
-_CLOCKS: Final = 1.0
-"""Seconds that the clocks of two pools may differ by."""
+_CLOCKS: Final = 60.0
+"""Seconds that the clocks of two machines may differ by, where the backend has none of its own."""
 
 
 class Bucket(msgspec.Struct, array_like=True, gc=False):

@@ -27,8 +27,11 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _SHARDS: Final = 64
 _TRIES: Final = 8
 _PAUSE: Final = 0.01
-_CLOCK_FRESH: Final = 60.0
+_FRESH: Final = 60.0
 """Seconds for which the difference between two clocks is taken for the same."""
+
+_SLOW: Final = 0.5
+"""Seconds in which an answer says too little about the difference to be kept."""
 
 _MOST_BYTES: Final = 60 * 1024
 _decode: Final = msgspec.msgpack.Decoder(dict[bytes, Bucket]).decode
@@ -142,13 +145,14 @@ class SharedBuckets:
     async def _now(self) -> float:
         """The backend's time, in seconds since 1970."""
         before = self._clock.monotonic()
-        if before >= self._offset_until:
-            now = await self._calls.once(self._executor.now())
-            after = self._clock.monotonic()
-            self._offset = (now - _EPOCH) / timedelta(seconds=1) - (before + after) / 2
-            self._offset_until = after + _CLOCK_FRESH
-            return self._offset + after
-        return self._offset + before
+        if before < self._offset_until:
+            return self._offset + before
+        now = await self._calls.once(self._executor.now())
+        after = self._clock.monotonic()
+        # As if the answer had come at once: behind at most, so that no token comes too early.
+        self._offset = (now - _EPOCH) / timedelta(seconds=1) - after
+        self._offset_until = after + (_FRESH if after - before < _SLOW else 0.0)
+        return self._offset + after
 
     def _record(self, key: str) -> str:
         return f"{self._prefix}{_digest(key)[0] % _SHARDS}"
