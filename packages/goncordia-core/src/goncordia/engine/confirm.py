@@ -116,7 +116,6 @@ class Confirmer:
         if run.row.group is not None:
             self.on_freed()
 
-
     async def _end(self, finish: Finish) -> Outcome:
         (outcome,) = await self._executor.finish_many([finish])
         if outcome.status == "BUSY":

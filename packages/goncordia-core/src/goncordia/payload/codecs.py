@@ -99,8 +99,7 @@ def encoded(codec: Codec, kind: str, text: bytes, limit: int) -> bytes:
     done: bytes = stored
     if len(done) > limit:
         raise PayloadError(
-            f"{len(done)} bytes of args by codec {codec.name!r} are more than the limit of "
-            f"{limit}",
+            f"{len(done)} bytes of args by codec {codec.name!r} are more than the limit of {limit}",
             kind=kind,
         )
     return done
