@@ -71,6 +71,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, text in {
         "good_app": APP,
         "raises_app": "def read():\n    raise KeyError('SECRET')\nread()\n",
+        "ends_app": "raise SystemExit(0)",
         "syntax_app": "def (",
         "needs_app": "import no_such_library",
         "twice_app": APP + "\nregistry.worker(Mail)(mail)\n",

@@ -174,6 +174,7 @@ def test_a_registry_is_loaded_from_here(path: str) -> None:
         ("good_app.sub:r", "'good_app.sub:r': there is no module 'good_app.sub' here or on "),
         ("good_app:reg", "'good_app:reg': good_app has no 'reg'; there is 'registry'"),
         ("raises_app:r", "'raises_app:r': importing raises_app failed: KeyError: 'SECRET' ("),
+        ("ends_app:r", "'ends_app:r': importing ends_app failed: SystemExit: 0 ("),
         ("syntax_app:r", "'syntax_app:r': importing syntax_app failed: SyntaxError: "),
         ("needs_app:r", "'needs_app:r': importing needs_app failed: No module named 'no_such_lib"),
         ("good_app:other", "'good_app:other' is of type int, not a Registry"),

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import msgspec
 import pytest
 
-from goncordia import DriverUnavailableError
+from goncordia import DriverUnavailableError, MigrationRequiredError
 from goncordia.driver import Finding
 from goncordia.memory import MemoryDriver
 
@@ -81,7 +81,22 @@ def test_what_the_driver_says_comes_with_errors_first(
     monkeypatch.setattr(driver, "check", check)
     result = run("doctor")
     assert result.exit_code == 1
-    assert result.stdout.splitlines()[1:] == ["error: broken", "warning: old"]
+    assert result.stdout.splitlines()[4:] == ["error: broken", "warning: old"]
+
+
+def test_what_comes_of_an_error_is_not_told_again(
+    run: Run, driver: MemoryDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def check() -> list[Finding]:
+        return [Finding("error", "no schema")]
+
+    async def verify() -> None:
+        raise MigrationRequiredError("no schema")
+
+    monkeypatch.setattr(driver, "check", check)
+    monkeypatch.setattr(driver, "verify", verify)
+    result = run("doctor")
+    assert (result.exit_code, result.stdout.splitlines()[1:]) == (1, ["error: no schema"])
 
 
 @pytest.mark.usefixtures("driver")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 import msgspec
 import pytest
@@ -21,7 +22,7 @@ def enqueued(run: Run, client: SyncClient[MemoryTx], *words: str) -> JobInfo:
     """The job that the command made, whose id is all that it prints."""
     result = run("enqueue", *words)
     assert (result.exit_code, result.stderr) == (0, "")
-    (job,) = client.list(limit=1)
+    job = client.get(UUID(result.stdout.rstrip()))
     assert result.stdout == f"{job.id}\n"
     return job
 

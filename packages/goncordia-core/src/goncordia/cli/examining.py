@@ -65,10 +65,11 @@ async def examine(driver: AnyDriver, registry: Registry[Any] | None = None) -> D
     findings: list[Finding] = []
     try:
         findings += await driver.check()
-        if all(finding.level != "error" for finding in findings):
-            return await _examine(driver, registry, findings)
+        return await _examine(driver, registry, findings)
     except GoncordiaError as error:
-        findings.append(Finding("error", str(error)))
+        # After an error of the check it is most likely what comes of that.
+        if all(finding.level != "error" for finding in findings):
+            findings.append(Finding("error", str(error)))
     return Diagnosis(driver=driver.name, findings=_sorted(findings))
 
 

@@ -58,7 +58,7 @@ def _module(path: str, name: str) -> object:
         raise ConfigurationError(f"registry: {path!r}: {reason}") from error
     except GoncordiaError:
         raise  # a wrong registration: it says itself what is wrong
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a script that runs, and ends, when imported
         where = _where(error)
         raise ConfigurationError(
             f"registry: {path!r}: importing {name} failed: {type(error).__name__}: {error}{where}"

@@ -1,0 +1,40 @@
+"""``goncordia doctor`` on PostgreSQL: before the migration, and of pools that work."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+import pytest
+from typer.testing import CliRunner
+
+from goncordia.cli import backend
+from goncordia.cli.app import app
+from goncordia.ids import new_session_id
+
+from .conftest import Make
+
+
+def test_before_and_after_the_migration(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backend, "connect", lambda url: make())
+    words = ["doctor", "--json", "--url", "postgresql://"]
+    before = CliRunner().invoke(app, words)
+    assert before.exit_code == 1
+    (finding,) = msgspec.json.decode(before.stdout)["findings"]
+    assert finding["level"] == "error"
+    assert "migrate" in finding["message"]
+
+    async def work() -> None:
+        async with make() as driver:
+            await driver.migrate()
+            await driver.ready()
+            await driver.executor().session_open(new_session_id(), "w", 60)
+
+    asyncio.run(work())
+    found = msgspec.json.decode(CliRunner().invoke(app, words).stdout)
+    # The server of the tests is one that a crash may cost its data.
+    assert [each for each in found["findings"] if "fsync" not in each["message"]] == []
+    assert found["workers"] == 1
+    assert abs(found["clock_skew"]) < 5
+    pools = CliRunner().invoke(app, ["workers", "--json", "--url", "postgresql://"])
+    assert [pool["worker_id"] for pool in msgspec.json.decode(pools.stdout)["workers"]] == ["w"]
