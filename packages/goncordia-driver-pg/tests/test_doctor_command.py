@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 import msgspec
 import pytest
@@ -10,12 +11,13 @@ from typer.testing import CliRunner
 
 from goncordia.cli import backend
 from goncordia.cli.app import app
+from goncordia.driver import AnyDriver
 from goncordia.ids import new_session_id
 
-from .conftest import Make
 
-
-def test_before_and_after_the_migration(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_before_and_after_the_migration(
+    make: Callable[..., AnyDriver], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(backend, "connect", lambda url: make())
     words = ["doctor", "--json", "--url", "postgresql://"]
     before = CliRunner().invoke(app, words)

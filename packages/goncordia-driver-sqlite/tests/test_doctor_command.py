@@ -138,7 +138,9 @@ def test_a_paused_queue(new: Path, new_job: Callable[..., NewJob]) -> None:
         await driver.executor().queue_pause("mail")
 
     seed(new, HOUR, enqueue)
-    assert "it is paused; `goncordia queues resume mail`" in only(new, "warning")
+    told = only(new, "warning")
+    assert told.startswith("queue 'mail': 1 job is due, the oldest for 36")
+    assert "it is paused; `goncordia queues resume mail`" in told
 
 
 def test_a_pool_that_does_not_work_what_is_due(new: Path, new_job: Callable[..., NewJob]) -> None:
@@ -203,7 +205,7 @@ def test_kinds_that_the_registry_does_not_know(
 
     monkeypatch.setattr("goncordia.cli.doctor.load_registry", lambda path: registry)
     assert only(new, "warning", "--registry", "app:registry").startswith(
-        "kind 'lost': 1 jobs wait, and the registry has no worker of it"
+        "kind 'lost': 1 job waits, and the registry has no worker of it"
     )
 
 

@@ -148,7 +148,8 @@ def _queues(
         due = 0.0 if queue.oldest_due is None else (now - queue.oldest_due).total_seconds()
         if due <= LATE:
             continue
-        late = f"queue {queue.name!r}: {queue.available} jobs are due, the oldest for {due:.0f} s"
+        jobs = "1 job is" if queue.available == 1 else f"{queue.available} jobs are"
+        late = f"queue {queue.name!r}: {jobs} due, the oldest for {due:.0f} s"
         if queue.name in paused:
             why = f"it is paused; `goncordia queues resume {queue.name}` ends that"
         elif worked:
@@ -184,8 +185,9 @@ async def _kinds(client: Client[Any], known: frozenset[str]) -> AsyncIterator[Fi
         if looked_at == _LOOKED_AT:
             break
     for kind, count in sorted((+unknown).items()):
+        jobs = "1 job waits" if count == 1 else f"{count} jobs wait"
         yield Finding(
             "warning",
-            f"kind {kind!r}: {count} jobs wait, and the registry has no worker of it; deploy one, "
+            f"kind {kind!r}: {jobs}, and the registry has no worker of it; deploy one, "
             f"or delete them, `goncordia jobs delete --kind {kind}`",
         )
