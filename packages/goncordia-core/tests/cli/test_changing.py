@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 from uuid import UUID
 
@@ -11,6 +12,8 @@ from rich.console import Console
 
 from goncordia import SyncClient
 from goncordia.cli import changing
+from goncordia.driver import FetchRequest, QueueFetch
+from goncordia.ids import new_session_id
 from goncordia.memory import MemoryDriver, MemoryTx
 
 from .conftest import Run
@@ -40,6 +43,25 @@ def test_what_is_refused_is_told_and_the_rest_done(run: Run, client: SyncClient[
     assert result.stderr == f"goncordia: there is no job {ABSENT}\n"
     data = msgspec.json.decode(run("jobs", "retry", str(waits.id), str(ABSENT), "--json").stdout)
     assert data == {"changed": 1, "requested": 0, "already": 0, "conflict": 0, "gone": 1}
+
+
+def test_a_running_job(run: Run, client: SyncClient[MemoryTx], driver: MemoryDriver) -> None:
+    job = client.enqueue(Mail("a"))
+
+    async def claim() -> None:
+        executor, session = driver.executor(), new_session_id()
+        await executor.session_open(session, "w-1", 60.0)
+        await executor.fetch(FetchRequest(session, 1, 1, (QueueFetch("default", 1),)))
+
+    asyncio.run(claim())
+    refused = run("jobs", "retry", str(job.id))
+    assert (refused.exit_code, refused.stdout) == (1, "0 retried, 1 refused\n")
+    assert refused.stderr == f"goncordia: retry: job {job.id} is running\n"
+    by_filter = run("jobs", "delete", "--state", "running")
+    assert (by_filter.exit_code, by_filter.stdout) == (0, "0 deleted, 1 refused\n")
+    asked = run("jobs", "cancel", str(job.id))
+    assert (asked.exit_code, asked.stdout) == (0, "0 cancelled, 1 asked to stop\n")
+    assert client.get(job).cancel_requested
 
 
 def test_by_filter(run: Run, client: SyncClient[MemoryTx]) -> None:
