@@ -197,7 +197,8 @@ async def test_a_cancelled_job_is_killed(bench: Bench, tmp_path: Path) -> None:
 
 async def test_a_shutdown_waits_and_then_kills_and_gives_back(bench: Bench, tmp_path: Path) -> None:
     file = tmp_path / "pid"
-    async with bench.working(shutdown_timeout=0.5):
+    async with bench.working(shutdown_timeout=2):
+        await asyncio.gather(*[bench.ask("sleep", 0.2) for _ in range(2)])  # both are there
         short = await bench.client.enqueue(Ask("sleep", "0.3"))
         long = await bench.client.enqueue(Ask("for ever", str(file)))
         await until(lambda: file.exists() and file.read_text())
