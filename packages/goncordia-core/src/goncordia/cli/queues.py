@@ -16,7 +16,7 @@ __all__ = ["list_queues", "pause", "queues", "resume"]
 
 queues = typer.Typer(help="Look at queues, pause and resume them.", no_args_is_help=True)
 
-Name: TypeAlias = Annotated[str, typer.Argument(metavar="QUEUE", help="The queue.")]
+_Name: TypeAlias = Annotated[str, typer.Argument(metavar="QUEUE", help="The queue.")]
 
 
 @queues.command("list")
@@ -35,7 +35,7 @@ def list_queues(
 
 @queues.command()
 def pause(
-    name: Name,
+    name: _Name,
     url: Url = None,
     create: Annotated[
         bool, typer.Option("--create", help="Also a queue that nobody has used yet.")
@@ -48,7 +48,7 @@ def pause(
 
 
 @queues.command()
-def resume(name: Name, url: Url = None) -> None:
+def resume(name: _Name, url: Url = None) -> None:
     """Take a pause back."""
     with reported():
         run(_resume(url, name))
