@@ -33,10 +33,10 @@ def marks(seconds: Seconds) -> Marks:
 
 
 def row(nice: int, second: float) -> tuple[Any, ...]:
-    values = dict.fromkeys(READY_ROW)
-    values["id"] = UUID(int=round(second))  # type: ignore[assignment]  # a row of anything
-    values["nice"] = nice  # type: ignore[assignment]  # a row of anything
-    values["run_at"] = NOON + timedelta(seconds=second)  # type: ignore[assignment]  # the same
+    values: dict[str, Any] = dict.fromkeys(READY_ROW)
+    values["id"] = UUID(int=round(second))
+    values["nice"] = nice
+    values["run_at"] = NOON + timedelta(seconds=second)
     return tuple(values.values())
 
 

@@ -185,7 +185,8 @@ class Finishing(Topic):
         busy: set[UUID] = set()
         if len(jobs) < len(ids) and not wait:
             there = yield self._there(ids=self.dialect.ids(ids))
-            busy = {ids[n] for (n,) in there.rows}.difference(jobs)
+            found = [ids[int(row[0])] for row in there.rows]
+            busy.update(each for each in found if each not in jobs)
         groups = {held.group for held in jobs.values() if held.group is not None}
         if groups:
             yield from self._groups.enter(groups)

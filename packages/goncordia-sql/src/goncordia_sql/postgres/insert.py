@@ -173,11 +173,11 @@ class PostgresInsert(Inserting):
         found = yield self._known(ids=self.dialect.ids(job.id for job in jobs), keys=keys)
         results: dict[int, InsertResult] = {}
         for n, known, holder, hold, until in found.rows:
-            job = jobs[n]
+            job_id = jobs[int(n)].id
             if known:
-                results[n] = InsertResult(job.id, "REPLAYED")
+                results[n] = InsertResult(job_id, "REPLAYED")
             elif holder is not None and (hold != Hold.UNTIL_TIME or now < until):
-                results[n] = InsertResult(job.id, "DUPLICATE", self.dialect.id_out(holder))
+                results[n] = InsertResult(job_id, "DUPLICATE", self.dialect.id_out(holder))
             elif holder is not None:
                 yield self._take_key(id=holder, now=now)
         again = [n for n in range(len(jobs)) if n not in results]
