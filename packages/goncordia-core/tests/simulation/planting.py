@@ -66,4 +66,5 @@ def planted(name: str) -> Iterator[Callable[..., Options]]:
     create = isinstance(found.replacement, property)  # in the place of what __init__ sets
     with mock.patch.object(found.owner, found.name, found.replacement, create=create):
         # Limits, left to chance, would keep many a seed from what shows the bug.
-        yield lambda **more: Options(**({"limits": False} | found.options | more))
+        chosen: dict[str, Any] = {"limits": False, **found.options}
+        yield lambda **more: Options(**{**chosen, **more})
