@@ -41,7 +41,9 @@ CallNext: TypeAlias = Callable[[Job[Any, Any]], Awaitable[object]]
 """What a middleware calls to go on: the next one, at last the worker."""
 
 Middleware: TypeAlias = Callable[[Job[Any, Any], CallNext], Awaitable[object]]
-"""An async function around a worker, whose exceptions count as the worker's::
+"""An async function around a worker.
+
+Its exceptions count as the worker's::
 
     async def logged(job: Job, call_next: CallNext) -> object:
         log.info("start %s", job)
