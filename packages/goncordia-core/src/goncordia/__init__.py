@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         JobHandle,
         JobInfo,
         JobPage,
+        QueueInfo,
         SyncClient,
     )
     from goncordia.clock import Clock, SystemClock
@@ -157,6 +158,7 @@ __all__ = [
     "PayloadError",
     "PeriodicJob",
     "ProcessJob",
+    "QueueInfo",
     "QueuePolicy",
     "QueueState",
     "RateLimit",

@@ -306,6 +306,14 @@ class SqlSyncExecutor(SyncExecutor):
         """See :meth:`BaseExecutor.queue_list`."""
         return self.read(self._ops.queues.queue_list)
 
+    def queue_stats(self) -> list[QueueStats]:
+        """See :meth:`BaseExecutor.queue_stats`."""
+        return self.read(self._ops.queues.queue_stats)
+
+    def now(self) -> datetime:
+        """See :meth:`SqlExecutor.now`."""
+        return self._ops.dialect.times.decode(self.read(self._ops.dialect.now))
+
 
 class TxOps:
     """What may be done in the caller's transaction.

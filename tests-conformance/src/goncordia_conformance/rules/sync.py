@@ -20,6 +20,7 @@ class SyncTests(Conformance, rule="states"):
 
     async def test_it_does_the_same(self, lab: Lab) -> None:
         sync = lab.sync_executor()
+        before = await lab.now()
 
         def work() -> None:
             jobs = [lab.job(queue=queue) for queue in "abc"]
@@ -38,6 +39,8 @@ class SyncTests(Conformance, rule="states"):
             assert [(q.name, q.paused) for q in sync.queue_list() if q.paused] == [("c", True)]
             sync.queue_resume("c")
             assert not [q.name for q in sync.queue_list() if q.paused]
+            assert [q.available for q in sync.queue_stats() if q.name == "c"] == [1]
+            assert sync.now() >= before
 
         await asyncio.to_thread(work)
         assert await lab.executor.count(ListFilter()) == 2

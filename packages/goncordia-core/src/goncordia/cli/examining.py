@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import msgspec
 
-from goncordia.client import Client
-from goncordia.driver import AnyDriver, Finding, JobState, QueueState, QueueStats, SessionInfo
+from goncordia.client import Client, QueueInfo
+from goncordia.driver import AnyDriver, Finding, JobState, SessionInfo
 from goncordia.errors import GoncordiaError
 from goncordia.ids import new_token
 from goncordia.periodic import list_schedules
@@ -94,12 +94,13 @@ async def _examine(
     sessions = await executor.session_list()
     findings += _sessions(sessions, now)
     live = [session for session in sessions if is_live(session, now)]
-    stats = await executor.queue_stats()
-    findings += _queues(stats, await executor.queue_list(), bool(live), now)
+    client = Client(driver)
+    queues = await client.queue_stats()
+    findings += _queues(queues, bool(live))
     findings += [finding async for finding in _schedules(driver, now)]
     if registry is not None:
-        findings += [finding async for finding in _kinds(Client(driver), registry.kinds)]
-    due = [(now - queue.oldest_due).total_seconds() for queue in stats if queue.oldest_due]
+        findings += [finding async for finding in _kinds(client, registry.kinds)]
+    due = [queue.oldest_due_seconds for queue in queues if queue.oldest_due_seconds is not None]
     return Diagnosis(
         driver=driver.name,
         findings=_sorted(findings),
@@ -140,17 +141,14 @@ def _sessions(sessions: Sequence[SessionInfo], now: datetime) -> Iterator[Findin
             )
 
 
-def _queues(
-    stats: Sequence[QueueStats], states: Sequence[QueueState], worked: bool, now: datetime
-) -> Iterator[Finding]:
-    paused = {state.name for state in states if state.paused}
-    for queue in stats:
-        due = 0.0 if queue.oldest_due is None else (now - queue.oldest_due).total_seconds()
-        if due <= LATE:
+def _queues(queues: Sequence[QueueInfo], worked: bool) -> Iterator[Finding]:
+    for queue in queues:
+        due = queue.oldest_due_seconds
+        if due is None or due <= LATE:
             continue
         jobs = "1 job is" if queue.available == 1 else f"{queue.available} jobs are"
         late = f"queue {queue.name!r}: {jobs} due, the oldest for {due:.0f} s"
-        if queue.name in paused:
+        if queue.paused:
             why = f"it is paused; `goncordia queues resume {queue.name}` ends that"
         elif worked:
             why = "the pools that run do not work it, do not know its kinds, or are too few"

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, TypeAlias
 
-import msgspec
 import typer
 
 from goncordia.cli import filters, views
-from goncordia.cli.backend import Url, driving, opened, run
+from goncordia.cli.backend import Url, opened, run
 from goncordia.cli.outcome import reported
-from goncordia.driver import QueueStats
+from goncordia.client import QueueInfo
 
 __all__ = ["list_queues", "pause", "queues", "resume"]
 
@@ -55,31 +54,21 @@ def resume(name: _Name, url: Url = None) -> None:
         typer.echo(f"{views.safe(name)} is not paused")
 
 
-async def _queues(url: str | None) -> list[dict[str, Any]]:
-    async with driving(url) as driver:
-        await driver.ready()
-        executor = driver.executor()
-        states = await executor.queue_list()
-        stats = {queue.name: queue for queue in await executor.queue_stats()}
-        now = await executor.now()
-    found: list[dict[str, Any]] = []
-    for state in states:
-        queue = stats.get(state.name, QueueStats(state.name))
-        due = queue.oldest_due
-        due_for = None if due is None else max(0.0, (now - due).total_seconds())
-        data = msgspec.structs.asdict(queue)
-        found.append(data | {"oldest_due_seconds": due_for, "paused": state.paused})
-    return found
+async def _queues(url: str | None) -> list[QueueInfo]:
+    async with opened(url) as client:
+        return await client.queue_stats()
 
 
-def _line(queue: dict[str, Any]) -> list[object]:
-    least = "" if queue["exact"] else "+"  # counting stopped at a cap
-    counts = [
-        f"{queue[state]}{least}" for state in ("available", "scheduled", "retryable", "running")
+def _line(queue: QueueInfo) -> list[object]:
+    least = "" if queue.exact else "+"  # counting stopped at a cap
+    counts = (queue.available, queue.scheduled, queue.retryable, queue.running)
+    due = queue.oldest_due_seconds
+    return [
+        queue.name,
+        *(f"{count}{least}" for count in counts),
+        "" if due is None else f"{due:.0f} s",
+        "paused" if queue.paused else "",
     ]
-    due = queue["oldest_due_seconds"]
-    paused = "paused" if queue["paused"] else ""
-    return [queue["name"], *counts, "" if due is None else f"{due:.0f} s", paused]
 
 
 async def _pause(url: str | None, name: str, create: bool) -> None:

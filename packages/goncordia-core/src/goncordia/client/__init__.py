@@ -2,7 +2,7 @@
 
 from goncordia.client.client import Client
 from goncordia.client.handles import EnqueuedMany, JobHandle, JobRef
-from goncordia.client.info import JobInfo, JobPage
+from goncordia.client.info import JobInfo, JobPage, QueueInfo
 from goncordia.client.operations.changes import ChangeResult, ChangeSummary
 from goncordia.client.operations.filters import JobFilter, StateName
 from goncordia.client.sync import SyncClient
@@ -17,6 +17,7 @@ __all__ = [
     "JobInfo",
     "JobPage",
     "JobRef",
+    "QueueInfo",
     "StateName",
     "SyncClient",
 ]

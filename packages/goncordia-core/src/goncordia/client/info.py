@@ -11,12 +11,12 @@ from uuid import UUID
 import msgspec
 
 from goncordia import _check
-from goncordia.driver import NO_TIMEOUT, AttemptError, JobRow, JobState
+from goncordia.driver import NO_TIMEOUT, AttemptError, JobRow, JobState, QueueStats
 from goncordia.errors import JobFailedError, PayloadError
 from goncordia.options import concurrency_group, pipeline_group
 from goncordia.payload.codec import CONTENT_JSON, decode_args, decode_value
 
-__all__ = ["JobInfo", "JobPage", "info_of", "job_failed"]
+__all__ = ["JobInfo", "JobPage", "QueueInfo", "info_of", "job_failed", "queue_info_of"]
 
 A = TypeVar("A")
 T = TypeVar("T")
@@ -156,6 +156,34 @@ class JobPage(msgspec.Struct, frozen=True):
         return len(self.jobs)
 
 
+class QueueInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """A queue as it was when it was read.
+
+    Attributes:
+        name: the queue.
+        paused: nothing of it is claimed.
+        available: how many jobs are due and wait.
+        scheduled: how many are due later.
+        retryable: how many are due later, after a failure.
+        running: how many are being worked.
+        oldest_due: when the job that has been due longest became due; None: none is.
+        oldest_due_seconds: for how many seconds it has been due, by the backend's clock; None:
+            none is.
+        exact: False: counting stopped at a cap, the numbers are lower bounds, and an older job
+            may be due.
+    """
+
+    name: str
+    paused: bool
+    available: int
+    scheduled: int
+    retryable: int
+    running: int
+    oldest_due: datetime | None
+    oldest_due_seconds: float | None
+    exact: bool
+
+
 def _after(prefix: str, group: str) -> str | None:
     return group.removeprefix(prefix) if group.startswith(prefix) else None
 
@@ -192,6 +220,16 @@ def info_of(row: JobRow) -> JobInfo:
         claimed_at=row.claimed_at,
         finished_at=row.finished_at,
         errors=row.errors,
+    )
+
+
+def queue_info_of(stats: QueueStats, *, paused: bool, now: datetime) -> QueueInfo:
+    """The user's view of a queue's numbers."""
+    due = stats.oldest_due
+    return QueueInfo(
+        **msgspec.structs.asdict(stats),
+        paused=paused,
+        oldest_due_seconds=None if due is None else max(0.0, (now - due).total_seconds()),
     )
 
 

@@ -8,7 +8,7 @@ from typing import TypeAlias, TypeVar, Unpack
 
 from goncordia._check import Duration
 from goncordia.client.handles import JobRef
-from goncordia.client.info import JobInfo, JobPage
+from goncordia.client.info import JobInfo, JobPage, QueueInfo
 from goncordia.client.operations.changes import ChangeResult, ChangeSummary, Progress
 from goncordia.client.operations.filters import JobFilter
 from goncordia.client.operations.reading import PAGE, due
@@ -23,6 +23,7 @@ Tx_contra = TypeVar("Tx_contra", contravariant=True)
 _Infos: TypeAlias = "list[JobInfo | None]"
 _Results: TypeAlias = "list[ChangeResult]"
 _Queues: TypeAlias = "list[QueueState]"
+_QueueInfos: TypeAlias = "list[QueueInfo]"
 
 
 class SyncAdministration(SyncBase[Tx_contra]):
@@ -310,3 +311,11 @@ class SyncAdministration(SyncBase[Tx_contra]):
     def queues(self) -> _Queues:
         """The queues that hold unfinished jobs or were ever paused, by name."""
         return self._run(self._core.reading.queues())
+
+    def queue_stats(self) -> _QueueInfos:
+        """The queues of :meth:`queues`, with how many jobs wait and run in each, by name.
+
+        Where the driver does not count by itself, it reads the jobs that are unfinished, at most
+        10,000; beyond that the numbers are lower bounds (``exact`` is False).
+        """
+        return self._run(self._core.reading.queue_stats())

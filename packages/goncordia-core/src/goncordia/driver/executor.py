@@ -115,6 +115,14 @@ class SyncExecutor(ABC):
     def queue_list(self) -> list[QueueState]:
         """See :meth:`BaseExecutor.queue_list`."""
 
+    @abstractmethod
+    def queue_stats(self) -> list[QueueStats]:
+        """See :meth:`BaseExecutor.queue_stats`."""
+
+    @abstractmethod
+    def now(self) -> datetime:
+        """See :meth:`BaseExecutor.now`."""
+
 
 class BaseExecutor(ABC):
     """A driver's operations on its own connections.

@@ -6,12 +6,13 @@ import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
+from datetime import datetime
 from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
 from goncordia.driver.executor import BaseExecutor, SyncExecutor
 from goncordia.driver.requests import Change, ListFilter
-from goncordia.driver.results import Changed, InsertResult, Page, QueueState
+from goncordia.driver.results import Changed, InsertResult, Page, QueueState, QueueStats
 from goncordia.driver.values import JobRow, NewJob
 
 __all__ = ["Portal", "PortalExecutor"]
@@ -119,3 +120,11 @@ class PortalExecutor(SyncExecutor):
     def queue_list(self) -> list[QueueState]:
         """See :meth:`BaseExecutor.queue_list`."""
         return self._call(lambda executor: executor.queue_list())
+
+    def queue_stats(self) -> list[QueueStats]:
+        """See :meth:`BaseExecutor.queue_stats`."""
+        return self._call(lambda executor: executor.queue_stats())
+
+    def now(self) -> datetime:
+        """See :meth:`BaseExecutor.now`."""
+        return self._call(lambda executor: executor.now())

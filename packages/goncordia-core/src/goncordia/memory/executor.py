@@ -196,6 +196,14 @@ class MemorySyncExecutor(SyncExecutor):
         """See :meth:`BaseExecutor.queue_list`."""
         return self._core.call(lambda store, _: store.queue_list())
 
+    def queue_stats(self) -> list[QueueStats]:
+        """See :meth:`BaseExecutor.queue_stats`."""
+        return self._core.call(lambda store, now: store.queue_stats(now))
+
+    def now(self) -> datetime:
+        """See :meth:`BaseExecutor.now`."""
+        return self._core.call(lambda _, now: now)
+
 
 class MemoryHeartbeater:
     """Beats sessions from a thread."""

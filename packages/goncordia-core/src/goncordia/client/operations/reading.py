@@ -13,7 +13,7 @@ import msgspec
 
 from goncordia import _check
 from goncordia.client.handles import JobRef, id_of, ids_of
-from goncordia.client.info import JobInfo, JobPage, info_of
+from goncordia.client.info import JobInfo, JobPage, QueueInfo, info_of, queue_info_of
 from goncordia.client.operations import cursors, filters
 from goncordia.client.operations.changes import (
     DEFAULT_STATES,
@@ -46,6 +46,7 @@ from goncordia.driver import (
     ListFilter,
     Page,
     QueueState,
+    QueueStats,
     When,
     row_matches,
 )
@@ -227,6 +228,19 @@ class Reading:
         """The known queues."""
         found: list[QueueState] = yield from self._ask(lambda executor: executor.queue_list())
         return found
+
+    def queue_stats(self) -> Op[Executor, list[QueueInfo]]:
+        """The known queues with their numbers."""
+        states = yield from self.queues()
+        counted: list[QueueStats] = yield from self._ask(lambda executor: executor.queue_stats())
+        now: datetime = yield from self._ask(lambda executor: executor.now())
+        # A queue may have begun or run empty between the two looks.
+        stats = {state.name: QueueStats(state.name) for state in states}
+        stats |= {each.name: each for each in counted}
+        paused = {state.name for state in states if state.paused}
+        return [
+            queue_info_of(stats[name], paused=name in paused, now=now) for name in sorted(stats)
+        ]
 
     # ---------------------------------------------------------------- waiting
 
