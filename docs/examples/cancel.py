@@ -1,4 +1,4 @@
-"""Running jobs are cancelled: what an async function sees, and what a thread sees."""
+"""Running jobs are cancelled: what an async function, a thread and a process see."""
 
 import asyncio
 import threading
@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 from typing import ClassVar
 
-from goncordia import Client, Job, JobHandle, Registry, SyncJob, WorkerPool
+from goncordia import Client, Job, JobHandle, ProcessJob, Registry, SyncJob, WorkerPool
 from goncordia.memory import MemoryDriver
 
 
@@ -18,6 +18,11 @@ class Download:
 @dataclass
 class Convert:
     kind: ClassVar[str] = "convert"
+
+
+@dataclass
+class Render:
+    kind: ClassVar[str] = "render"
 
 
 registry = Registry()
@@ -42,16 +47,27 @@ def convert(job: SyncJob[Convert]) -> None:
     raise InterruptedError("convert: told to stop")
 
 
+@registry.worker(Render, execution="process")
+def render(job: ProcessJob[Render]) -> None:
+    job.checkpoint("begun")
+    while True:  # looks at nothing: its process is killed
+        pass
+
+
 async def main() -> None:
     driver = MemoryDriver()
     client = Client(driver)
     async with WorkerPool(driver, registry) as pool:
+        rendering = await client.enqueue(Render())
         jobs: list[JobHandle] = [
             await client.enqueue(Download()),
             await client.enqueue(Convert()),
+            rendering,
         ]
-        for _ in jobs:
+        for _ in (download, convert):
             await asyncio.to_thread(begun.acquire)
+        while (await client.get(rendering)).checkpoint is None:
+            await asyncio.sleep(0.01)
         for result in await client.cancel_many(jobs):
             print(f"{result.status}: the worker is asked to stop")
         await pool.drain()
@@ -61,4 +77,5 @@ async def main() -> None:
         assert info.state == "cancelled"
 
 
-asyncio.run(main())
+if __name__ == "__main__":  # the process imports this module
+    asyncio.run(main())
