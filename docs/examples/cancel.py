@@ -66,7 +66,7 @@ async def main() -> None:
         ]
         for _ in (download, convert):
             await asyncio.to_thread(begun.acquire)
-        while (await client.get(rendering)).checkpoint is None:
+        while (await client.get(rendering)).checkpoint is None:  # noqa: ASYNC110  # only stored
             await asyncio.sleep(0.01)
         for result in await client.cancel_many(jobs):
             print(f"{result.status}: the worker is asked to stop")
