@@ -15,6 +15,7 @@ from goncordia.cli.settings import read_settings
 from goncordia.client import Client
 from goncordia.driver import AnyDriver
 from goncordia.errors import ConfigurationError
+from goncordia.logs import add_job_context
 from goncordia.options import DEFAULT_QUEUE
 from goncordia.pool import WorkerPool
 from goncordia.registry import Registry
@@ -31,6 +32,15 @@ class LogLevel(StrEnum):
     INFO = "info"
     WARNING = "warning"
     ERROR = "error"
+
+
+class _Lines(logging.Formatter):
+    """Lines that end with the job in which they were written; our own name it in their words."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
+        line = super().formatMessage(record)
+        job = getattr(record, "job", "-")
+        return line if job == "-" or record.name.startswith("goncordia.") else f"{line} [{job}]"
 
 
 def worker(
@@ -62,10 +72,12 @@ def worker(
 ) -> None:
     """Work jobs until SIGINT or SIGTERM comes, then shut down in order."""
     with reported():
-        logging.basicConfig(
-            level=log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-        )
+        handler = logging.StreamHandler()
+        handler.setFormatter(_Lines("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+        logging.basicConfig(level=log_level.upper(), handlers=[handler])
         workers = load_registry(registry or _configured())
+        if logging.getLogger().handlers:  # the application may have put its own there, or none
+            add_job_context()
         queues = queue or [DEFAULT_QUEUE]
         given = {"concurrency": concurrency, "shutdown_timeout": shutdown_timeout}
         settings = {name: value for name, value in given.items() if value is not None}
