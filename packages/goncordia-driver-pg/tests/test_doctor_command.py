@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from datetime import datetime, timedelta
 
 import msgspec
 import pytest
@@ -11,6 +12,8 @@ from typer.testing import CliRunner
 
 from goncordia.cli import backend
 from goncordia.cli.app import app
+from goncordia.cli.examining import examine
+from goncordia.clock import SystemClock
 from goncordia.driver import AnyDriver
 from goncordia.ids import new_session_id
 
@@ -40,3 +43,19 @@ def test_before_and_after_the_migration(
     assert abs(found["clock_skew"]) < 5
     pools = CliRunner().invoke(app, ["workers", "--json", "--url", "postgresql://"])
     assert [pool["worker_id"] for pool in msgspec.json.decode(pools.stdout)["workers"]] == ["w"]
+
+
+async def test_clocks_that_differ_are_told_of_once(
+    make: Callable[..., AnyDriver], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right = SystemClock.now
+
+    def ahead(clock: SystemClock) -> datetime:
+        return right(clock) + timedelta(hours=1)
+
+    async with make() as driver:
+        await driver.migrate()
+        monkeypatch.setattr(SystemClock, "now", ahead)
+        found = await examine(driver)
+    (told,) = [each.message for each in found.findings if "clock" in each.message]
+    assert "this machine's clock and the backend's differ by 3600 s" in told

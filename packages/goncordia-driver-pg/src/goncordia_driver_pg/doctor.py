@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from goncordia.driver import Finding
@@ -14,7 +13,6 @@ from goncordia_sql.postgres import PostgresDialect
 __all__ = ["Server", "examine", "server"]
 
 _OLDEST: Final = 140000
-_SKEW: Final = 5.0
 _LONG: Final = 600.0
 
 
@@ -54,29 +52,19 @@ def server(dialect: PostgresDialect) -> Op[Server]:
     return Server(version, encoding, replica)
 
 
-def examine(dialect: PostgresDialect, found: Server, now: datetime) -> Op[list[Finding]]:
+def examine(dialect: PostgresDialect, found: Server) -> Op[list[Finding]]:
     """What there is to say of a migrated database.
 
     Args:
         dialect: the driver's.
         found: what is known of the server already.
-        now: this machine's time.
     """
     findings = list(_server(found))
     settings = dialect.sql("""
-        SELECT clock_timestamp(), current_setting('autovacuum'), current_setting('track_counts'),
+        SELECT current_setting('autovacuum'), current_setting('track_counts'),
             current_setting('fsync'), current_setting('synchronous_commit'), current_user
         """)
-    time, *switches, role = (yield settings.alone()).rows[0]
-    skew = abs((time - now).total_seconds())
-    if skew > _SKEW:
-        findings.append(
-            Finding(
-                "warning",
-                f"this machine's clock and the server's differ by {skew:.0f} s. Jobs go by the "
-                "server's; set both by NTP",
-            )
-        )
+    *switches, role = (yield settings.alone()).rows[0]
     findings += _switches(switches)
     tables = dialect.sql("""
         SELECT c.relname::text, 'autovacuum_enabled=false' = ANY(coalesce(c.reloptions, '{}')),

@@ -156,8 +156,7 @@ class PostgresDriver(BaseDriver[Tx_contra, SyncTx_contra]):
         except MigrationRequiredError as error:
             return [Finding("error", str(error))]
         found = await self._runner.once(pool, server(self._dialect), writes=False)
-        operation = examine(self._dialect, found, self.clock.now())
-        findings = await self._runner.once(pool, operation, writes=False)
+        findings = await self._runner.once(pool, examine(self._dialect, found), writes=False)
         return findings if self._listens else [*findings, _NO_LISTENER]
 
     async def aclose(self) -> None:

@@ -85,8 +85,8 @@ async def _examine(
         findings.append(
             Finding(
                 "warning",
-                f"this machine's clock and the backend's differ by {abs(skew):.0f} s: set both by "
-                "NTP",
+                f"this machine's clock and the backend's differ by {abs(skew):.0f} s: jobs go by "
+                "the backend's; set both by NTP",
             )
         )
     # Deletes what is not there: it needs the lock and the right to write, and changes nothing.
