@@ -4,6 +4,7 @@
     python3 dev.py demo                    the main job, on SQLite
     python3 dev.py test [pytest's words]   all tests; missing backends are skipped and named
     python3 dev.py check                   format, lint, types, architecture
+    python3 dev.py docs                    build the documentation's site into build/site
     python3 dev.py wheels                  build all packages, install each alone, run it
     python3 dev.py bench [its words]       our numbers and the peers'
     python3 dev.py coverage                the tests again, and which lines they do not reach
@@ -116,7 +117,8 @@ def check(_words: list[str]) -> int:
     # Tests go to mypy package by package: their modules have no package, so names may repeat.
     shipped = [ROOT / "dev.py", *sorted(ROOT.glob(".ci/*.py")), *(m / "src" for m in MEMBERS)]
     tests = [folder for m in MEMBERS if any((folder := m / "tests").rglob("*.py"))]
-    tests += [ROOT / "docs/examples", ROOT / "docs/tests", ROOT / "docker/app"]
+    tests += [ROOT / "docs" / folder for folder in ("examples", "site", "tests")]
+    tests += [ROOT / "docker/app"]
     bin_ = environment() / BIN
     mypy: list[tuple[str, list[str | Path]]] = [
         (f"mypy: {folder.relative_to(ROOT)}", [bin_ / "mypy", folder]) for folder in tests
@@ -136,6 +138,16 @@ def check(_words: list[str]) -> int:
             failed.append(name)
     say(f"failed: {', '.join(failed)}" if failed else f"all {len(checks)} checks passed")
     return 1 if failed else 0
+
+
+def docs(words: list[str]) -> int:
+    """Build the documentation's site; a warning is an error."""
+    setup()
+    # What the variable silences is news of the theme's maker, no warning about a page. Never pass
+    # --quiet here: mkdocs then counts no warnings, so that none fails it.
+    env = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
+    mkdocs = environment() / BIN / "mkdocs"
+    return run(mkdocs, "build", "--config-file", "docs/site/mkdocs.yml", *words, env=env)
 
 
 def wheels(words: list[str]) -> int:
@@ -167,6 +179,7 @@ COMMANDS = {
     "demo": demo,
     "test": test,
     "check": check,
+    "docs": docs,
     "wheels": wheels,
     "bench": bench,
     "coverage": coverage,

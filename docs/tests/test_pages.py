@@ -48,6 +48,7 @@ PAGES = [
     ROOT / "README.md",
     *sorted(ROOT.glob("docs/*.md")),
     *sorted(ROOT.glob("docs/postgresql/*.md")),
+    *sorted(ROOT.glob("docs/reference/*.md")),
     ROOT / "CONTRIBUTING.md",
 ]
 EXAMPLES = sorted(ROOT.glob("docs/examples/*.py"))
@@ -313,3 +314,26 @@ def test_no_error_no_option_no_setting_is_left_out() -> None:
     assert mentioned("cron.md", parameters(periodic.PeriodicJob)) == []
     assert mentioned("testing.md", [*gontest.__all__, *fixtures()]) == []
     assert mentioned("logging.md", logs.__all__) == []
+
+
+def test_every_public_name_is_in_the_reference() -> None:
+    import goncordia
+    import goncordia_driver_pg
+    import goncordia_driver_sqlite
+    from goncordia import client, driver, errors, gontest, logs, periodic
+
+    entries = "".join(page.read_text() for page in ROOT.glob("docs/reference/*.md"))
+    told = {name.rpartition(".")[2] for name in re.findall(r"^::: (\S+)$", entries, re.MULTILINE)}
+    for module in (
+        goncordia,
+        client,
+        driver,
+        errors,
+        gontest,
+        logs,
+        periodic,
+        goncordia_driver_pg,
+        goncordia_driver_sqlite,
+    ):
+        assert set(module.__all__) - told == set(), module.__name__
+    assert set(fixtures()) - told == set()
