@@ -7,7 +7,7 @@ from typing import Any
 
 import griffe
 
-ROLE = re.compile(r":(?:class|func|meth|mod):`~?([\w.]+)`")
+ROLE = re.compile(r":[a-z]+:`~?([\w.]+)`")
 # A line that ends in "::", and the deeper lines after it.
 LITERAL = re.compile(
     r"^(?P<indent> *)(?P<said>.*)::\n\n(?P<code>(?:(?P=indent) {4}.*\n?|\n)+)", re.MULTILINE
