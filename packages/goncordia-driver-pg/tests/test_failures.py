@@ -104,7 +104,7 @@ async def test_connections_that_were_ended_are_made_anew(
 async def test_a_connection_that_is_ended_in_the_middle(
     driver: Any, db: asyncpg.Connection, pg_dsn: str, pg_schema: str, new_job: NewJobs, count: int
 ) -> None:
-    jobs = [new_job(unique_key=bytes([n]) * 32) for n in range(count)]
+    jobs = [new_job() for _ in range(count)]
     async with locked(db, pg_schema):
         inserting = asyncio.create_task(driver.executor().insert_many(jobs))
         (pid,) = await waiting(db, inserting)
@@ -116,6 +116,20 @@ async def test_a_connection_that_is_ended_in_the_middle(
     assert caught.value.__cause__ is not None
     results = await driver.executor().insert_many(jobs)
     assert [each.status for each in results] == ["INSERTED"] * count
+
+
+async def test_jobs_with_keys_are_one_transaction_which_did_not_come_to_its_commit(
+    driver: Any, db: asyncpg.Connection, pg_schema: str, new_job: NewJobs
+) -> None:
+    jobs = [new_job(unique_key=bytes([n]) * 32) for n in range(2)]
+    async with locked(db, pg_schema):
+        inserting = asyncio.create_task(driver.executor().insert_many(jobs))
+        (pid,) = await waiting(db, inserting)
+        await db.execute("SELECT pg_terminate_backend($1)", pid)
+        with pytest.raises(DriverUnavailableError) as caught:
+            await inserting
+    assert caught.value.outcome == "not_applied"
+    assert await driver.executor().count(ListFilter()) == 0
 
 
 async def test_before_its_commit_a_transaction_has_written_nothing(

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import asyncpg
 import pytest
 
-from goncordia.driver import Finish, FinishTo, JobRow, NewJob
+from goncordia.driver import Change, Finish, FinishTo, JobRow, NewJob
 from goncordia_driver_pg import AsyncpgDriver, PsycopgDriver
 from goncordia_sql.postgres.dialect import quoted
 
+KEY = b"k" * 32
 AnyPgDriver: TypeAlias = AsyncpgDriver | PsycopgDriver
 
 
@@ -45,3 +47,33 @@ async def test_results_for_others_are_stored_meanwhile(
         assert again.status == "BUSY"
     outcomes = await executor.finish_many(sent)
     assert [outcome.status for outcome in outcomes] == ["DONE", "ALREADY", "GONE"]
+
+
+async def test_a_retry_that_meets_a_key_that_is_just_being_taken_is_a_conflict(
+    asyncpg_driver: AsyncpgDriver,
+    db: asyncpg.Connection,
+    new_job: Callable[..., NewJob],
+    claim_all: Callable[[AnyPgDriver], Any],
+) -> None:
+    executor = asyncpg_driver.executor()
+    old, new, other = new_job(unique_key=KEY), new_job(unique_key=KEY), new_job()
+    await executor.insert_many([old, other])
+    for row in await claim_all(asyncpg_driver):
+        await executor.finish_many([finish(row, "discard")])
+    async with db.transaction():
+        await asyncpg_driver.unwrap_tx(db).insert_many([new])
+        changes = [Change(old.id, "retry"), Change(other.id, "retry")]
+        retrying = asyncio.create_task(executor.change_many(changes))
+        await until_somebody_waits(db)
+    conflict, changed = await retrying
+    assert (conflict.status, conflict.holder) == ("CONFLICT", new.id)
+    assert changed.status == "CHANGED"
+
+
+async def until_somebody_waits(db: asyncpg.Connection) -> None:
+    """Until another connection waits for a lock of this one's transaction."""
+    query = (
+        "SELECT count(*) FROM pg_stat_activity WHERE pg_backend_pid() = ANY(pg_blocking_pids(pid))"
+    )
+    while not await db.fetchval(query):  # noqa: ASYNC110  # nobody tells of it
+        await asyncio.sleep(0.01)

@@ -37,7 +37,7 @@ CODES = [
     ("3F000", MigrationRequiredError),
     ("42703", MigrationRequiredError),
     ("23514", DriverError),
-    ("XX000", DriverError),
+    ("XX000", DriverBusyError),
 ]
 
 

@@ -39,7 +39,17 @@ from goncordia.driver.defaults.listing import Rows
 from goncordia.gontest import MockClock
 from goncordia.ids import JobIds, new_session_id
 
-__all__ = ["ClaimBy", "Lab", "MakeDriver", "Session", "claim_of", "failure", "ids", "in_threads"]
+__all__ = [
+    "ClaimBy",
+    "Lab",
+    "MakeDriver",
+    "Session",
+    "claim_of",
+    "failure",
+    "ids",
+    "in_threads",
+    "outcome_of",
+]
 
 R = TypeVar("R")
 ClaimBy: TypeAlias = Literal["exchange", "fetch"]
@@ -255,8 +265,7 @@ class Lab:
     async def finish(self, claim: Claim | JobRow, to: FinishTo, **fields: Any) -> Outcome:
         """Finish one claim; ``fields`` are those of :class:`Finish`."""
         claim = claim_of(claim) if isinstance(claim, JobRow) else claim
-        (outcome,) = await self.executor.finish_many([Finish(claim, to, **fields)])
-        return outcome
+        return await outcome_of(self.executor, Finish(claim, to, **fields))
 
     async def finished(self, to: FinishTo = "complete", **fields: Any) -> JobRow:
         """A job that was run and finished, read back."""
@@ -288,6 +297,15 @@ def claim_of(row: JobRow) -> Claim:
     """The claim of a job that runs."""
     assert row.claim is not None, f"job {row.id} is {row.state}: it has no claim"
     return row.claim
+
+
+async def outcome_of(executor: BaseExecutor, finish: Finish) -> Outcome:
+    """The outcome of a finish, which is sent again while somebody holds the job."""
+    while True:
+        (outcome,) = await executor.finish_many([finish])
+        if outcome.status != "BUSY":
+            return outcome
+        await asyncio.sleep(0)
 
 
 def ids(rows: list[JobRow]) -> list[UUID]:

@@ -41,10 +41,14 @@ class Background:
     def start(self) -> None:
         """There is work. To be called on an event loop."""
         with self._lock:
-            if self._running is not None:
+            if self._running is not None and not self._is_dead():
                 return
             self._running = done = Future[None]()
         self._task = asyncio.get_running_loop().create_task(self._run(done))
+
+    def _is_dead(self) -> bool:
+        """Whether the task will do nothing any more: its event loop was closed over it."""
+        return self._task is not None and self._task.get_loop().is_closed()
 
     async def _run(self, done: Future[None]) -> None:
         try:

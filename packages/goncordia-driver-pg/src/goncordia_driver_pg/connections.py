@@ -107,10 +107,12 @@ class _Translator:
         stage: Stage = "running",
         *,
         sent: bool = False,
+        applied: bool = False,
         replica: bool = False,
     ) -> Exception:
         """Our error, to be raised from the library's."""
-        failure = self._library.failure(error, sent=sent)._replace(replica=replica)
+        failure = self._library.failure(error, sent=sent)
+        failure = failure._replace(applied=applied, replica=replica)
         return translation(failure, self._schema, stage)
 
     @contextlib.contextmanager
@@ -138,7 +140,8 @@ class Runner(_Translator):
         for _ in range(_ATTEMPTS - 1):
             try:
                 return await self.once(pool, operation(), writes=writes)
-            except TransactionAbortedError:
+            except TransactionAbortedError as error:
+                _refuse_to_repeat(error)
                 await asyncio.sleep(_pause())
         try:
             return await self.once(pool, operation(), writes=writes)
@@ -163,10 +166,13 @@ class Runner(_Translator):
 
     async def on(self, connection: AsyncConnection, operation: Op[T], *, writes: bool = True) -> T:
         """Run the operation on this connection."""
+        progress = _Progress(always_begin=self._always_begin)
         try:
-            return await transact_async(operation, connection, always=self._always_begin)
+            steps = progress.of(operation)
+            return await transact_async(steps, connection, always=self._always_begin)
         except self.errors as error:
-            raise self.ours(error, sent=writes and connection.sent) from error
+            sent, applied = writes and connection.sent, writes and progress.applied
+            raise self.ours(error, sent=sent, applied=applied) from error
 
 
 class SyncRunner(_Translator):
@@ -177,7 +183,8 @@ class SyncRunner(_Translator):
         for _ in range(_ATTEMPTS - 1):
             try:
                 return self.once(pool, operation(), writes=writes)
-            except TransactionAbortedError:
+            except TransactionAbortedError as error:
+                _refuse_to_repeat(error)
                 time.sleep(_pause())
         try:
             return self.once(pool, operation(), writes=writes)
@@ -192,12 +199,48 @@ class SyncRunner(_Translator):
             connection = pool.acquire()
         except self.errors as error:
             raise self.ours(error, stage) from error
+        progress = _Progress(always_begin=self._always_begin)
         try:
-            return transact_sync(operation, connection, always=self._always_begin)
+            steps = progress.of(operation)
+            return transact_sync(steps, connection, always=self._always_begin)
         except self.errors as error:
-            raise self.ours(error, sent=writes and connection.sent) from error
+            sent, applied = writes and connection.sent, writes and progress.applied
+            raise self.ours(error, sent=sent, applied=applied) from error
         finally:
             pool.release(connection)
+
+
+class _Progress:
+    """Whether a part of an operation holds, whatever becomes of the rest.
+
+    Args:
+        always_begin: see :class:`_Translator`.
+    """
+
+    def __init__(self, *, always_begin: bool) -> None:
+        self.applied = False
+        self._begun = always_begin
+
+    def of(self, operation: Op[T]) -> Op[T]:
+        """The operation, watched."""
+        try:
+            step = next(operation)
+            while True:
+                answer = yield step
+                self._begun = self._begun or not step.alone
+                if not self._begun and not step.sql.reads:
+                    self.applied = True
+                step = operation.send(answer)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]  # StopIteration.value is T here
+        finally:
+            operation.close()
+
+
+def _refuse_to_repeat(error: TransactionAbortedError) -> None:
+    """A part of it holds: what was claimed is not claimed anew, but asked for."""
+    if error.outcome == "unknown":
+        raise DriverBusyError(str(error), outcome="unknown") from error.__cause__
 
 
 def _pause() -> float:

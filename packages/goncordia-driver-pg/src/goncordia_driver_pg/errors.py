@@ -39,12 +39,15 @@ _AWAY: Final = frozenset(
 )
 _AWAY_CLASSES: Final = frozenset({"08", "28", "3D", "58"})
 _REPEATABLE: Final = frozenset({"40001", "40P01"})
+_CONFLICT: Final = "23505"
+"""Two at once have set one unique key: when it is repeated, the second sees the first."""
 _NO_SCHEMA: Final = frozenset({"3F000", "42P01", "42703", "42883"})
 _NOT_PREPARED: Final = frozenset({"26000", "42P05"})
 _READ_ONLY: Final = "25006"
 _NO_RIGHT: Final = "42501"
 _ABORTED: Final = "25P02"
 _VALUE_CLASS: Final = "22"
+_CONSTRAINT_CLASSES: Final = frozenset({"23", "44"})
 _FATAL: Final = frozenset({"FATAL", "PANIC"})
 
 
@@ -56,6 +59,7 @@ class Failure(NamedTuple):
         code: the SQLSTATE; None: it does not come from the server.
         severity: ``ERROR``, ``FATAL`` or ``PANIC``; None: it does not come from the server.
         sent: a commit, or a statement that is a transaction of its own, was under way.
+        applied: a statement before it, a transaction of its own, has succeeded.
         replica: the server is a replica, as far as known.
         misused: what was passed in is not in a state in which anything can run on it.
     """
@@ -64,12 +68,15 @@ class Failure(NamedTuple):
     code: str | None = None
     severity: str | None = None
     sent: bool = False
+    applied: bool = False
     replica: bool = False
     misused: bool = False
 
     @property
     def outcome(self) -> Outcome:
         """A server that goes on after its error has rolled back; one that is gone may not have."""
+        if self.applied:
+            return "unknown"
         answered = self.code is not None and self.severity not in {None, *_FATAL}
         if not self.sent or (answered and self.code != "40003"):
             return "not_applied"
@@ -93,7 +100,7 @@ def translation(failure: Failure, schema: str, stage: Stage) -> GoncordiaError:
     text = f"{failure.message} (SQLSTATE {code})"
     if stage == "opening" and code in _WRONG_ADDRESS:
         return ConfigurationError(f"dsn: the server refuses it: {text}")
-    if code in _REPEATABLE:
+    if code in _REPEATABLE or (code == _CONFLICT and stage == "running"):
         return TransactionAbortedError(_repeat(text, stage), outcome=outcome)
     if code == _ABORTED:
         return TransactionAbortedError(
@@ -142,7 +149,10 @@ def _refused(
         return DriverUnavailableError(text, outcome=outcome)
     if code.startswith(_VALUE_CLASS):
         return DriverError(f"the server refuses a value (SQLSTATE {code})", outcome=outcome)
-    return DriverError(text, outcome=outcome)
+    if stage == "tx" or code[:2] in _CONSTRAINT_CLASSES:
+        return DriverError(text, outcome=outcome)
+    # A fault of the server's, and no refusal: no result of a job is given up for it.
+    return DriverBusyError(text, outcome=outcome)
 
 
 def _repeat(text: str, stage: Stage) -> str:

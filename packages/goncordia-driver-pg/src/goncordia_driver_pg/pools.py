@@ -87,6 +87,7 @@ class Pool(Generic[C]):
         self._waiters: deque[asyncio.Future[C | None]] = deque()
         self._sweeping: asyncio.TimerHandle | None = None
         self._leaving: set[asyncio.Task[None]] = set()
+        self._closed = False
 
     async def acquire(self) -> C:
         """A connection, outside of any transaction.
@@ -144,7 +145,7 @@ class Pool(Generic[C]):
             connection: one that was acquired.
             clean: False: something has gone wrong on it.
         """
-        if not clean or not connection.is_usable() or connection.is_wanted():
+        if self._closed or not clean or not connection.is_usable() or connection.is_wanted():
             self._leave(connection)
             return
         connection.renew()
@@ -194,7 +195,8 @@ class Pool(Generic[C]):
         self._pass_on(None)
 
     async def aclose(self) -> None:
-        """Give up all connections that nobody holds."""
+        """Give up all connections that nobody holds; others are, when they are given back."""
+        self._closed = True
         if self._sweeping is not None:
             self._sweeping.cancel()
             self._sweeping = None

@@ -30,6 +30,10 @@ SHARE;
 INSERT INTO "goncordia".job_group (name) SELECT n.name FROM unnest($1::text[]) AS n(name) WHERE
 pg_try_advisory_xact_lock(hashtextextended(n.name, 29114442506531428)) ON CONFLICT DO NOTHING;
 
+-- groups.next_groups
+SELECT g.name, EXISTS (SELECT 1 FROM "goncordia".job j WHERE j.group_name = g.name AND j.state = 2
+OFFSET 0) FROM "goncordia".job_group g WHERE g.name > $1 ORDER BY g.name LIMIT $2;
+
 -- groups.idle
 SELECT g.name FROM "goncordia".job_group g WHERE NOT EXISTS ( SELECT 1 FROM "goncordia".job j WHERE
 j.group_name = g.name AND j.state < 4 OFFSET 0) LIMIT $1 FOR UPDATE SKIP LOCKED;

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
-from goncordia.driver import Change, Claim, FetchRequest, FetchResult, Finish, Mark, NewJob
+from goncordia.driver import (
+    BaseExecutor,
+    Change,
+    Claim,
+    FetchRequest,
+    FetchResult,
+    Finish,
+    Mark,
+    NewJob,
+    Outcome,
+)
 from goncordia_conformance.machine import draws
 from goncordia_conformance.machine.base import same
 from goncordia_conformance.machine.draws import FinishSpec, JobSpec, QueueSpec
@@ -51,12 +62,22 @@ class ClaimSteps(JobSteps):
         pairs = self.finishes(ends)
         ours, theirs = [f for f, _ in pairs], [f for _, f in pairs]
         outcomes, result = self.ask_driver(lambda executor: executor.exchange(ours, request))
+        outcomes = self._until_not_busy(ours, outcomes)
         expected = self.ask_model(lambda executor: executor.finish_many(theirs))
         # Of what it did not end it may tell the state before the fetch or after it.
         same(
             *[[(o.status, o.status == "DONE" and o.state) for o in s] for s in (outcomes, expected)]
         )
         self._fetched(request, result, self._freed(theirs))
+
+    def _until_not_busy(self, finishes: list[Finish], outcomes: list[Outcome]) -> list[Outcome]:
+        """The outcomes, after those that were busy were sent again."""
+        outcomes = list(outcomes)
+        while held := [n for n, outcome in enumerate(outcomes) if outcome.status == "BUSY"]:
+            again = [finishes[n] for n in held]
+            for n, outcome in zip(held, self.ask_driver(partial(_finish_many, again)), strict=True):
+                outcomes[n] = outcome
+        return outcomes
 
     def _request(self, session: UUID, limit: int, queues: list[QueueSpec]) -> FetchRequest:
         self.known.fetch_no += 1
@@ -101,7 +122,9 @@ class ClaimSteps(JobSteps):
     def finish(self, specs: list[FinishSpec]) -> None:
         """Finish some claims, which may be over long since."""
         pairs = self.finishes(specs)
-        found = self.ask_driver(lambda executor: executor.finish_many([f for f, _ in pairs]))
+        ours = [f for f, _ in pairs]
+        found = self.ask_driver(lambda executor: executor.finish_many(ours))
+        found = self._until_not_busy(ours, found)
         same(found, self.ask_model(lambda executor: executor.finish_many([f for _, f in pairs])))
 
     @precondition(lambda self: self.capabilities.marks)
@@ -169,3 +192,7 @@ class ClaimSteps(JobSteps):
         except _RollBack:
             return None
         return answers
+
+
+async def _finish_many(finishes: list[Finish], executor: BaseExecutor) -> list[Outcome]:
+    return await executor.finish_many(finishes)

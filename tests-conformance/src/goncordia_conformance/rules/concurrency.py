@@ -10,7 +10,7 @@ from uuid import UUID
 
 from goncordia.driver import AnyDriver, Finish, JobState
 from goncordia_conformance.base import Conformance
-from goncordia_conformance.lab import Lab, MakeDriver, Session, claim_of, in_threads
+from goncordia_conformance.lab import Lab, MakeDriver, Session, claim_of, in_threads, outcome_of
 from goncordia_conformance.marks import rule
 from goncordia_conformance.processes import start_workers
 
@@ -89,11 +89,10 @@ class ConcurrencyTests(Conformance, rule=2):
         other = (await live_lab.another_driver()).executor()
         for _ in range(30):
             claim = claim_of(await live_lab.running())
-            answers = await asyncio.gather(
-                live_lab.executor.finish_many([Finish(claim, "complete")]),
-                other.finish_many([Finish(claim, "discard", rescue=True)]),
+            outcomes = await asyncio.gather(
+                outcome_of(live_lab.executor, Finish(claim, "complete")),
+                outcome_of(other, Finish(claim, "discard", rescue=True)),
             )
-            outcomes = [outcome for (outcome,) in answers]
             assert sorted(o.status for o in outcomes) == ["ALREADY", "DONE"]
             (state,) = {outcome.state for outcome in outcomes}
             assert await live_lab.state(claim.job_id) == state

@@ -205,7 +205,7 @@ class Fetch(Topic):
             return
         room = min(room, queue.limit)
         kinds, used = queue.kinds, Counter[str]()
-        streams, passed_over = [_Stream(None, None)], 0
+        streams, passed_over = [_Stream(None, self.dialect.first_place)], 0
         before = len(walk.taken)
         walk.full = before + room
         while (row := (yield from self._head(walk, queue, streams))) is not None:

@@ -34,6 +34,13 @@ class Claimable(NamedTuple):
     parkable: Collection[str]
 
 
+class _Class(NamedTuple):
+    name: str
+    queue: str
+    kind: str
+    limit: int
+
+
 class Groups(Topic):
     """What fetch, finish, change and session operations ask about groups."""
 
@@ -86,27 +93,47 @@ class Groups(Topic):
     def unpark(self, freed: Mapping[str, int]) -> Op[None]:
         """Bring parked jobs back, after so many jobs of each of these groups were taken away."""
         back: list[Any] = []
-        running: dict[str, int] | None = None
+        running: dict[str, int] = {}
         for name, count in freed.items():
-            group_class: tuple[str, str, int] = ("", "", -1)
-            while True:
-                queue, kind, limit = group_class
-                found = yield self._next_class(name=name, queue=queue, kind=kind, group_limit=limit)
-                if not found.rows:
-                    break
-                if running is None:
+            for group_class in (yield from self._classes(name)):
+                if not running:
                     running = yield from self.running(freed)
-                raw_queue, raw_kind, limit = found.rows[0]
-                queue, kind = as_text(raw_queue), as_text(raw_kind)
-                group_class = (queue, kind, limit)
-                if limit <= running[name]:
-                    continue
-                first = yield self._first_parked(
-                    name=name, queue=queue, kind=kind, group_limit=limit, most=count
-                )
-                back += [raw_id for (raw_id,) in first.rows]
-        if back:
-            yield self._set_state(state=Stored.READY.value, ids=self.dialect.raw_ids(back))
+                if self._has_room(group_class.limit, running[name]):
+                    back += yield from self._first(group_class, count)
+        yield from self._bring_back(back)
+
+    def _has_room(self, limit: int, running: int) -> bool:
+        """Whether a job of a class may come back: one too many is parked again by a fetch."""
+        return running < limit
+
+    def _classes(self, name: str) -> Op[list[_Class]]:
+        """The classes of a group that have parked jobs."""
+        classes: list[_Class] = []
+        last = _Class(name, "", "", -1)
+        while True:
+            found = yield self._next_class(
+                name=name, queue=last.queue, kind=last.kind, group_limit=last.limit
+            )
+            if not found.rows:
+                return classes
+            queue, kind, limit = found.rows[0]
+            last = _Class(name, as_text(queue), as_text(kind), limit)
+            classes.append(last)
+
+    def _first(self, group_class: _Class, most: int) -> Op[list[Any]]:
+        """The first parked jobs of a class."""
+        first = yield self._first_parked(
+            name=group_class.name,
+            queue=group_class.queue,
+            kind=group_class.kind,
+            group_limit=group_class.limit,
+            most=most,
+        )
+        return [raw_id for (raw_id,) in first.rows]
+
+    def _bring_back(self, raw_ids: list[Any]) -> Op[None]:
+        if raw_ids:
+            yield self._set_state(state=Stored.READY.value, ids=self.dialect.raw_ids(raw_ids))
 
     @staticmethod
     def count(names: Iterable[str | None]) -> Counter[str]:

@@ -41,7 +41,7 @@ class Operations:
         self.read = Read(dialect, codec)
         self.listing = Listing(dialect, codec)
         self.records = self._make_records(codec)
-        self.sessions = Sessions(dialect, codec, self.groups)
+        self.sessions = self._make_sessions(codec)
         self.queues = Queues(dialect, codec)
         self.watch = Watch(dialect, codec)
 
@@ -56,6 +56,9 @@ class Operations:
 
     def _make_finish(self, codec: RowCodec) -> Finishing:
         return Finishing(self.dialect, codec, self.groups)
+
+    def _make_sessions(self, codec: RowCodec) -> Sessions:
+        return Sessions(self.dialect, codec, self.groups)
 
     def _make_records(self, codec: RowCodec) -> Records:
         return Records(self.dialect, codec)

@@ -132,12 +132,12 @@ class PostgresFetch(Fetch):
 
     def complete_and_fetch(
         self, completed: Completed, request: FetchRequest
-    ) -> Op[tuple[frozenset[UUID], FetchResult]]:
+    ) -> Op[tuple[frozenset[UUID], FetchResult, FetchRequest | None]]:
         """Complete, and claim from the queues in turn.
 
         Returns:
-            The jobs that could not be completed, and the result. Where it comes to that, a fetch by
-            the longer way is part of it.
+            The jobs that could not be completed, the result, and what is left of the request for
+            the longer way, if it has come to that: see :meth:`go_on`.
         """
         found = _Found(request.limit)
         left = NONE
@@ -148,13 +148,13 @@ class PostgresFetch(Fetch):
             left |= seen.left
             found.jobs += seen.jobs
             if not seen.flags & _OPEN:
-                return left, FetchResult(found.jobs, lost=True)
+                return left, FetchResult(found.jobs, lost=True), None
             if seen.flags & _OTHER:
                 self._walks[queue.name] = _WALKS
                 rest = msgspec.structs.replace(
                     request, limit=found.room(), queues=request.queues[n:]
                 )
-                return left, found.and_then((yield from self.fetch(rest)))
+                return left, found.result(), rest
             if seen.flags & _PAUSED:
                 found.paused.append(queue.name)
             elif seen.more:
@@ -164,7 +164,21 @@ class PostgresFetch(Fetch):
                 found.meet_later(self.times.seconds(seen.next_run_at, seen.now))
             if found.room() <= 0:
                 break
-        return left, found.result()
+        return left, found.result(), None
+
+    def go_on(self, found: FetchResult, rest: FetchRequest | None) -> Op[FetchResult]:
+        """What was found, and what a fetch by the longer way finds with the rest of the request."""
+        if rest is None:
+            return found
+        more = yield from self.fetch(rest)
+        known = found.next_due_in is not None and more.next_due_in is not None
+        return FetchResult(
+            found.jobs + more.jobs,
+            found.more or more.more,
+            min(found.next_due_in or 0.0, more.next_due_in or 0.0) if known else None,
+            (*found.paused, *more.paused),
+            more.lost,
+        )
 
     def _look(
         self, completed: Completed, request: FetchRequest, queue: QueueFetch, most: int
@@ -302,17 +316,6 @@ class _Found:
     def result(self) -> FetchResult:
         """It, as it is."""
         return FetchResult(self.jobs, self.more, self.next_due_in, tuple(self.paused))
-
-    def and_then(self, rest: FetchResult) -> FetchResult:
-        """It, and what a fetch from the rest of the queues found."""
-        known = self.next_due_in is not None and rest.next_due_in is not None
-        return FetchResult(
-            self.jobs + rest.jobs,
-            self.more or rest.more,
-            min(self.next_due_in or 0.0, rest.next_due_in or 0.0) if known else None,
-            (*self.paused, *rest.paused),
-            rest.lost,
-        )
 
 
 def _any_number(queue: QueueFetch, limit: int) -> bool:

@@ -93,8 +93,8 @@ class PostgresInsert(Inserting):
 
     def insert_many(self, jobs: Sequence[NewJob]) -> Op[list[InsertResult]]:
         """See :meth:`BaseExecutor.insert_many`."""
-        # A key whose hold is over is taken from its holder: then it is more than one change.
-        alone = not any(isinstance(job.unique_hold, At) for job in jobs)
+        # With keys it may be more than one change: that whose hold is over is taken away first.
+        alone = len(jobs) == 1 or all(job.unique_key is None for job in jobs)
         if len(jobs) == 1:
             values = (*self._now(), *self._own(jobs[0]), *_shared(jobs[0]))
             if (yield self._one.bind(values, alone=alone)).changed:

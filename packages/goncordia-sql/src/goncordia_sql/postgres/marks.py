@@ -22,7 +22,7 @@ that is not looked at first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
 from uuid import UUID
@@ -58,6 +58,7 @@ class Ranges(NamedTuple):
         since_id: and the id.
         last: the ``nice`` that it ends with.
         later_since: where to begin among the jobs for later.
+        marks: the marks as they were then.
         whole: they are the whole queue.
     """
 
@@ -66,10 +67,11 @@ class Ranges(NamedTuple):
     since_id: list[UUID]
     last: list[int]
     later_since: datetime
+    marks: Mapping[int, tuple[datetime, UUID]]
     whole: bool
 
 
-WHOLE: Final = Ranges([_LOWEST], [_START], [_FIRST_ID], [_HIGHEST], _START, whole=True)
+WHOLE: Final = Ranges([_LOWEST], [_START], [_FIRST_ID], [_HIGHEST], _START, {}, whole=True)
 """From the head to the end."""
 
 
@@ -83,7 +85,7 @@ class _Queue:
         self.later_since = _START
         """Up to then, all jobs for later had become due and were made ready."""
         self.looked_at = 0.0
-        """When the last look from the head ended."""
+        """When the last look from the head began."""
         self.looked_back_at = 0.0
         """When a look back was last begun."""
         self.looking = 0.0
@@ -125,7 +127,8 @@ class Marks:
                 since.append((_START, _FIRST_ID))
                 last.append(nice - 1)
             first.append(nice)
-            since.append((run_at - SLACK, _FIRST_ID) if back else (run_at, job_id))
+            before = max(run_at, _START + SLACK) - SLACK
+            since.append((before, _FIRST_ID) if back else (run_at, job_id))
             last.append(nice)
             gap = nice + 1
         first.append(gap)
@@ -137,6 +140,7 @@ class Marks:
             [job_id for _, job_id in since],
             last,
             queue.later_since,
+            dict(queue.marks),
             whole=False,
         )
 
@@ -162,8 +166,8 @@ class Marks:
         """
         queue = self._queues.setdefault(name, _Queue())
         if ranges.whole:
-            queue.looked_at = self._monotonic()
-            queue.looking = queue.looked_at - began
+            queue.looked_at = began
+            queue.looking = self._monotonic() - began
         queue.later_since = now - SLACK
         queue.short = not full
         seen: set[int] = set()
@@ -172,8 +176,11 @@ class Marks:
             if nice not in seen:
                 seen.add(nice)
                 # Taken out and put in again: the one that was claimed of last is the last.
-                queue.marks.pop(nice, None)
-                queue.marks[nice] = (row[_RUN_AT], row[_ID])
+                there = queue.marks.pop(nice, None)
+                mark = (row[_RUN_AT], row[_ID])
+                # Put back by another fetch meanwhile: there is more behind it than this one saw.
+                stays = there is not None and there != ranges.marks.get(nice) and there < mark
+                queue.marks[nice] = there if there is not None and stays else mark
         while len(queue.marks) > _MOST:
             del queue.marks[next(iter(queue.marks))]
 
@@ -189,4 +196,4 @@ class Marks:
     def _rests(self, queue: _Queue) -> bool:
         if queue.looking < _SLOW:
             return False
-        return self._monotonic() - queue.looked_at < _REST * queue.looking
+        return self._monotonic() - queue.looked_at < (_REST + 1) * queue.looking

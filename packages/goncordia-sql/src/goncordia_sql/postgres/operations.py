@@ -15,6 +15,7 @@ from goncordia_sql.postgres.groups import PostgresGroups
 from goncordia_sql.postgres.insert import PostgresInsert
 from goncordia_sql.postgres.marks import Marks
 from goncordia_sql.postgres.records import PostgresRecords
+from goncordia_sql.postgres.sessions import PostgresSessions
 from goncordia_sql.rows import RowCodec
 from goncordia_sql.statement import Op
 
@@ -51,13 +52,17 @@ class PostgresOperations(Operations):
     def _make_finish(self, codec: RowCodec) -> PostgresFinishing:
         return PostgresFinishing(self.dialect, codec, self.groups)
 
+    def _make_sessions(self, codec: RowCodec) -> PostgresSessions:
+        return PostgresSessions(self.dialect, codec, self.groups)
+
     def _make_records(self, codec: RowCodec) -> PostgresRecords:
         return PostgresRecords(self.dialect, codec)
 
     def claim(self, request: FetchRequest) -> Op[FetchResult]:
         """See :meth:`BaseExecutor.fetch`."""
         if self.fetch.takes_the_short_way(request):
-            return (yield from self.fetch.complete_and_fetch(NOTHING, request))[1]
+            _, found, rest = yield from self.fetch.complete_and_fetch(NOTHING, request)
+            return (yield from self.fetch.go_on(found, rest))
         return (yield from self.fetch.fetch(request))
 
     def exchange(
@@ -70,12 +75,14 @@ class PostgresOperations(Operations):
         plain = plain_completions(finishes)
         yield from self._finish(finishes, set(range(len(finishes))).difference(plain), outcomes)
         completed = Completed.of(finishes[n] for n in plain)
-        left, result = yield from self.fetch.complete_and_fetch(completed, request)
+        left, found, rest = yield from self.fetch.complete_and_fetch(completed, request)
         for n in plain:
             if not left or finishes[n].claim.job_id not in left:
                 outcomes[n] = COMPLETED
         if left:
+            # Before the longer way, which locks groups: nobody ends claims with those locked.
             yield from self._finish(finishes, set(plain).difference(outcomes), outcomes)
+        result = yield from self.fetch.go_on(found, rest)
         return [outcomes[n] for n in range(len(finishes))], result
 
     def _finish(
