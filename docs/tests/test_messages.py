@@ -14,7 +14,7 @@ from goncordia import errors
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = sorted(ROOT.glob("packages/*/src/**/*.py"))
-PAGES = [page for page in sorted(ROOT.glob("docs/**/*.md")) if "site" not in page.parts]
+PAGES = sorted(ROOT.glob("docs/**/*.md"))
 
 # Where the message is among the arguments of the call.
 CALLS = {name: 0 for name in errors.__all__ if name.endswith("Error")}
