@@ -19,6 +19,9 @@ from goncordia_sql.postgres import PostgresDialect, PostgresOperations, migratio
 JOBS = 20_000
 LARGE, SMALL = 2_000, 10
 SESSION = UUID(int=7)
+FORGET = """
+    SELECT pg_stat_statements_reset(0, oid, 0) FROM pg_database WHERE datname = current_database()
+    """
 PAGES = """
     SELECT coalesce(sum(shared_blks_hit + shared_blks_read), 0)::bigint FROM pg_stat_statements
     WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
@@ -68,9 +71,10 @@ async def queue(pg_dsn: str, pg_schema: str) -> AsyncIterator[_Queue]:
 async def _exchange(queue: _Queue, operations: PostgresOperations, number: int, most: int) -> int:
     """Claim so many and complete them; what the claim looked at, of pages."""
     request = FetchRequest(SESSION, number, most, (QueueFetch("default", most, {"k": most}),))
-    before = await queue.pages()
+    # From nothing each time: the server forgets old statements.
+    await queue.connection.execute(FORGET)
     result = await transact_async(operations.claim(request), queue.side)
-    cost = await queue.pages() - before
+    cost = await queue.pages()
     assert len(result.jobs) == most
     finishes = [Finish(job.claim, "complete") for job in result.jobs if job.claim is not None]
     await transact_async(operations.finish.finish_many(finishes), queue.side)
