@@ -104,3 +104,9 @@ def test_what_is_no_driver_is_refused(scheme: str) -> None:
 def test_an_entry_point_to_nothing_is_refused() -> None:
     with pytest.raises(ConfigurationError, match=r"^url: .*'lacking'.*cannot be imported"):
         connect("lacking://x")
+
+
+def test_a_password_is_not_shown() -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        connect("host=127.0.0.1 password=hunter2")
+    assert str(caught.value) == "url: it has no scheme; a URL looks like 'sqlite:///jobs.db'"

@@ -22,6 +22,10 @@ BOTH = pytest.mark.parametrize("cls", [AsyncpgDriver, PsycopgDriver])
     [
         ("mysql://u:secret@h/d", "'mysql' is not PostgreSQL's"),
         ("host=h password=secret", "it has no scheme"),
+        ("postgresql://u:secret@h:abc/d", "its port is not a number from 1 to 65535"),
+        ("postgresql://u:secret@h:99999/d", "its port is not a number from 1 to 65535"),
+        ("postgresql://u:sec/ret@h/d", "its port is not a number from 1 to 65535; in a password"),
+        ("postgresql://u:secret@[::1/d", "its host is none; an IPv6 address is in brackets"),
         (None, "NoneType is not a DSN"),
         (5, "int is not a DSN"),
     ],
@@ -31,6 +35,12 @@ def test_what_is_no_dsn_is_refused(cls: Any, dsn: object, says: str) -> None:
         cls(dsn)
     assert "secret" not in str(caught.value)
     assert str(caught.value).startswith("pool: ")
+
+
+@BOTH
+@pytest.mark.parametrize("host", ["h", "h:5432", "[::1]", "[::1]:5432", "a:5432,b:5433", "u:p@h:1"])
+def test_hosts_and_ports(cls: Any, host: str) -> None:
+    cls(f"postgresql://{host}/d")
 
 
 @BOTH

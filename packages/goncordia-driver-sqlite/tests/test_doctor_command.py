@@ -127,7 +127,7 @@ def test_due_jobs_that_nobody_works(new: Path, new_job: Callable[..., NewJob]) -
     seed(new, HOUR, enqueue)
     told = only(new, "warning")
     assert told.startswith("queue 'mail': 2 jobs are due, the oldest for 36")
-    assert told.endswith("no pool runs; start one, `goncordia worker`")
+    assert told.endswith("no pool runs; start one, `goncordia worker --queue mail`")
     assert diagnose(new)[1]["oldest_due"] > 3599
 
 

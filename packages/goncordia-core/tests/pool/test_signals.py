@@ -174,6 +174,16 @@ def test_what_does_not_end_in_time_is_interrupted_and_given_back() -> None:
         assert process.said[2:] == ["interrupted", "leave", "state available attempt 0", "over"]
 
 
+def test_a_signal_that_comes_twice_in_a_moment_is_one() -> None:
+    """As from ``timeout``, which sends it to the process and to its group."""
+    with running(ASYNC.format(seconds=0.5, shutdown=30)) as process:
+        process.until("started")
+        process.signal(signal.SIGTERM)
+        process.signal(signal.SIGTERM)
+        assert process.end() == 0
+        assert "state completed attempt 1" in process.said
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("body", [ASYNC.format(seconds=60, shutdown=60), THREAD])
 def test_a_second_signal_ends_the_process_at_once(body: str, number: signal.Signals) -> None:

@@ -27,7 +27,25 @@ def checked_dsn(field: str, dsn: object) -> str:
         raise ConfigurationError(f"{field}: it has no scheme; a DSN is a URL {_RIGHT}")
     if scheme.lower() not in _SCHEMES:
         raise ConfigurationError(f"{field}: {scheme!r} is not PostgreSQL's; a DSN is {_RIGHT}")
+    _check_hosts(field, rest)
     return f"postgresql://{rest}"
+
+
+def _check_hosts(field: str, rest: str) -> None:
+    """Refuse what the libraries trip over; nothing of it is shown: it may be of a password."""
+    try:
+        hosts = urlsplit(f"postgresql://{rest}").netloc.rpartition("@")[2]
+    except ValueError:
+        raise ConfigurationError(
+            f"{field}: its host is none; an IPv6 address is in brackets, as in '[::1]:5432'"
+        ) from None
+    for host in hosts.split(","):
+        _, separator, port = host.rpartition("]")[2].rpartition(":")
+        if separator and port and not (port.isdecimal() and 0 < int(port) < 65536):
+            raise ConfigurationError(
+                f"{field}: its port is not a number from 1 to 65535; in a password '/' is written "
+                "as %2F, '@' as %40 and ':' as %3A"
+            )
 
 
 class Url(NamedTuple):

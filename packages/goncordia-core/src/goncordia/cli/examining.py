@@ -153,7 +153,8 @@ def _queues(queues: Sequence[QueueInfo], worked: bool) -> Iterator[Finding]:
         elif worked:
             why = "the pools that run do not work it, do not know its kinds, or are too few"
         else:
-            why = "no pool runs; start one, `goncordia worker`"
+            queue_option = "" if queue.name == "default" else f" --queue {queue.name}"
+            why = f"no pool runs; start one, `goncordia worker{queue_option}`"
         yield Finding("warning", f"{late}: {why}")
 
 

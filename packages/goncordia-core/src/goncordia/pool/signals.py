@@ -18,6 +18,8 @@ __all__ = ["shutdown_signals"]
 _logger = logging.getLogger("goncordia.pool")
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+_TOGETHER: Final = 0.05
+"""Seconds within which two signals are one."""
 
 
 @contextmanager
@@ -39,12 +41,19 @@ def shutdown_signals(what: str = "WorkerPool") -> Generator[asyncio.Event, None,
     loop = asyncio.get_running_loop()
     asked = asyncio.Event()
 
+    letting_go: list[asyncio.TimerHandle] = []
+
     def ask(number: signal.Signals) -> None:
+        if asked.is_set():
+            return  # the same one once more: some send it to a process and to its group
+        letting_go.append(loop.call_later(_TOGETHER, let_go, number))
+        asked.set()
+
+    def let_go(number: signal.Signals) -> None:
         _forget(loop)
         for each in _SIGNALS:
             signal.signal(each, signal.SIG_DFL)
         _logger.info("%s: shutting down; a second signal ends the process at once", number.name)
-        asked.set()
 
     def from_python(number: int, _frame: FrameType | None) -> None:
         loop.call_soon_threadsafe(ask, signal.Signals(number))
@@ -58,6 +67,8 @@ def shutdown_signals(what: str = "WorkerPool") -> Generator[asyncio.Event, None,
     try:
         yield asked
     finally:
+        for handle in letting_go:
+            handle.cancel()
         _forget(loop)
         for number, handler in before.items():
             if handler is not None:  # None: it was installed outside of Python
