@@ -46,14 +46,14 @@ def shutdown_signals(what: str = "WorkerPool") -> Generator[asyncio.Event, None,
     def ask(number: signal.Signals) -> None:
         if asked.is_set():
             return  # the same one once more: some send it to a process and to its group
-        letting_go.append(loop.call_later(_TOGETHER, let_go, number))
+        letting_go.append(loop.call_later(_TOGETHER, let_go))
+        _logger.info("%s: shutting down; a second signal ends the process at once", number.name)
         asked.set()
 
-    def let_go(number: signal.Signals) -> None:
+    def let_go() -> None:
         _forget(loop)
         for each in _SIGNALS:
             signal.signal(each, signal.SIG_DFL)
-        _logger.info("%s: shutting down; a second signal ends the process at once", number.name)
 
     def from_python(number: int, _frame: FrameType | None) -> None:
         loop.call_soon_threadsafe(ask, signal.Signals(number))
