@@ -124,9 +124,6 @@ class Process:
                 return
         raise AssertionError(f"{line!r} was not said, but {self.said}")
 
-    def signal(self, number: signal.Signals) -> None:
-        self._process.send_signal(number)
-
     def signal_until_it_ends(self, number: signal.Signals) -> None:
         """Again and again: in the first moment it is taken for the one before."""
         for _ in range(200):
@@ -135,6 +132,9 @@ class Process:
                 self._process.wait(0.02)
                 return
         raise AssertionError(f"{number.name} does not end it")
+
+    def signal(self, number: signal.Signals) -> None:
+        self._process.send_signal(number)
 
     def end(self) -> int:
         said, _ = self._process.communicate(timeout=30)
