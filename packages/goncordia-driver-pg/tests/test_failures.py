@@ -19,6 +19,7 @@ from goncordia.errors import (
     DriverUnavailableError,
     MigrationRequiredError,
 )
+from goncordia_sql import Op, Statement
 
 NewJobs = Callable[..., NewJob]
 
@@ -242,3 +243,22 @@ async def test_errors_are_translated_on_the_way_to_a_connection(make: Any) -> No
         await driver.executor().count(ListFilter())
     assert caught.value.outcome == "not_applied"
     await driver.aclose()
+
+
+@pytest.mark.parametrize(("alone", "outcome"), [(True, "unknown"), (False, "not_applied")])
+async def test_an_error_after_a_part_that_holds(
+    driver: Any, new_job: NewJobs, alone: bool, outcome: str
+) -> None:
+    dialect, jobs = driver._dialect, [new_job()]
+
+    def operation() -> Op[None]:
+        insert = driver._operations.insert.insert_many(jobs)
+        step = next(insert)
+        assert isinstance(step, Statement)
+        yield step._replace(alone=alone)
+        yield dialect.sql("SELECT 1 / 0").alone()
+
+    with pytest.raises(DriverError) as caught:
+        await driver._runner.run(await driver._pool(), operation)
+    assert caught.value.outcome == outcome
+    assert await driver.executor().count(ListFilter()) == (1 if alone else 0)

@@ -75,6 +75,15 @@ async def test_what_is_given_back_is_given_again(maker: Maker) -> None:
     assert not two.closed  # it is held
 
 
+async def test_what_comes_back_to_a_closed_pool_is_closed(maker: Maker) -> None:
+    pool = pool_of(maker)
+    one = await pool.acquire()
+    await pool.aclose()
+    pool.release(one, clean=True)
+    await pool.aclose()
+    assert one.closed
+
+
 @pytest.mark.parametrize("why", ["unclean", "unusable", "wanted"])
 async def test_what_is_no_good_or_wanted_leaves(maker: Maker, why: str) -> None:
     pool = pool_of(maker, size=1)

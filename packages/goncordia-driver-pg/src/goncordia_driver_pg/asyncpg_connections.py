@@ -12,6 +12,7 @@ import asyncpg
 from asyncpg.pool import PoolConnectionProxy
 
 from goncordia.errors import DriverBusyError, DriverUnavailableError
+from goncordia_driver_pg.connections import Progress
 from goncordia_driver_pg.errors import Failure
 from goncordia_driver_pg.literals import with_text, with_text_arrays
 from goncordia_sql import Batch, Rows, Statement
@@ -80,7 +81,7 @@ def _line(error: Exception) -> str:
     return str(error).partition("\n")[0]
 
 
-class AsyncpgConnection:
+class AsyncpgConnection(Progress):
     """A connection of asyncpg, while operations run on it.
 
     Args:
@@ -89,18 +90,16 @@ class AsyncpgConnection:
             part for our statements.
     """
 
-    __slots__ = ("_begun", "_connection", "_plain", "sent")
+    __slots__ = ("_connection", "_plain")
 
     def __init__(self, connection: AsyncpgTx, *, plain: bool) -> None:
         self._connection: Any = connection
         self._plain = plain and _KNOWS_PLAIN
-        self._begun = False
-        self.sent = False
+        super().__init__()
 
     async def execute(self, step: Statement | Batch, /) -> Rows:
         """Run one step."""
-        if not self._begun and not step.sql.reads:
-            self.sent = True
+        self._sends(step)
         text = step.sql.text
         if isinstance(step, Batch):
             if not self._plain:
@@ -127,10 +126,6 @@ class AsyncpgConnection:
         )
         return Rows(rows, _changed(status.decode()))
 
-    def renew(self) -> None:
-        """See :meth:`KeptConnection.renew`."""
-        self.sent = self._begun = False
-
     def is_usable(self) -> bool:
         """See :meth:`KeptConnection.is_usable`."""
         connection = self._connection
@@ -138,18 +133,18 @@ class AsyncpgConnection:
 
     async def begin(self) -> None:
         """Begin a transaction, at the isolation level that the operations are made for."""
-        self._begun = True
+        self._begins()
         await self._connection.execute(_BEGIN)
 
     async def commit(self) -> None:
         """Commit it."""
-        self.sent = True
+        self._commits()
         await self._connection.execute("COMMIT")
-        self._begun = False
+        self._ends()
 
     async def rollback(self) -> None:
         """Roll it back; a connection on which that takes long is given up."""
-        self._begun = False
+        self._ends()
         try:
             async with asyncio.timeout(_CLEAN_UP):
                 await self._connection.execute("ROLLBACK")

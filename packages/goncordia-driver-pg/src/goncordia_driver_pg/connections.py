@@ -12,13 +12,14 @@ from typing import Any, Final, Protocol, TypeVar
 from goncordia.errors import DriverBusyError, TransactionAbortedError
 from goncordia_driver_pg.errors import Failure, Stage, translation
 from goncordia_sql import AsyncConnection as SqlAsyncConnection
-from goncordia_sql import Op, transact_async, transact_sync
+from goncordia_sql import Batch, Op, Statement, transact_async, transact_sync
 from goncordia_sql import SyncConnection as SqlSyncConnection
 
 __all__ = [
     "AsyncConnection",
     "AsyncPool",
     "Library",
+    "Progress",
     "Runner",
     "SyncConnection",
     "SyncPool",
@@ -37,7 +38,12 @@ class AsyncConnection(SqlAsyncConnection, Protocol):
 
     @property
     def sent(self) -> bool:
-        """A commit, or a statement that is a transaction of its own, was sent."""
+        """See :class:`Progress`."""
+        ...
+
+    @property
+    def applied(self) -> bool:
+        """See :class:`Progress`."""
         ...
 
 
@@ -46,8 +52,50 @@ class SyncConnection(SqlSyncConnection, Protocol):
 
     @property
     def sent(self) -> bool:
-        """See :class:`AsyncConnection`."""
+        """See :class:`Progress`."""
         ...
+
+    @property
+    def applied(self) -> bool:
+        """See :class:`Progress`."""
+        ...
+
+
+class Progress:
+    """How far an operation has come on a connection: what an error leaves in doubt.
+
+    Attributes:
+        sent: a commit, or a statement that is a transaction of its own, was sent.
+        applied: such a statement was answered, and holds whatever becomes of the rest.
+    """
+
+    __slots__ = ("_begun", "applied", "sent")
+
+    def __init__(self) -> None:
+        self.renew()
+
+    def renew(self) -> None:
+        """Forget it: another operation begins."""
+        self._begun = self.applied = self.sent = False
+
+    def _sends(self, step: Statement | Batch) -> None:
+        """Note a step before it is sent, which is after the one before it was answered."""
+        if not self._begun:
+            self.applied = self.sent
+            self.sent = self.sent or not step.sql.reads
+
+    def _begins(self) -> None:
+        """Note that a transaction begins."""
+        self.applied = self.sent
+        self._begun = True
+
+    def _commits(self) -> None:
+        """Note a commit before it is sent."""
+        self.sent = True
+
+    def _ends(self) -> None:
+        """Note that a transaction is over."""
+        self._begun = False
 
 
 class Library(Protocol):
@@ -166,12 +214,10 @@ class Runner(_Translator):
 
     async def on(self, connection: AsyncConnection, operation: Op[T], *, writes: bool = True) -> T:
         """Run the operation on this connection."""
-        progress = _Progress(always_begin=self._always_begin)
         try:
-            steps = progress.of(operation)
-            return await transact_async(steps, connection, always=self._always_begin)
+            return await transact_async(operation, connection, always=self._always_begin)
         except self.errors as error:
-            sent, applied = writes and connection.sent, writes and progress.applied
+            sent, applied = writes and connection.sent, writes and connection.applied
             raise self.ours(error, sent=sent, applied=applied) from error
 
 
@@ -199,42 +245,13 @@ class SyncRunner(_Translator):
             connection = pool.acquire()
         except self.errors as error:
             raise self.ours(error, stage) from error
-        progress = _Progress(always_begin=self._always_begin)
         try:
-            steps = progress.of(operation)
-            return transact_sync(steps, connection, always=self._always_begin)
+            return transact_sync(operation, connection, always=self._always_begin)
         except self.errors as error:
-            sent, applied = writes and connection.sent, writes and progress.applied
+            sent, applied = writes and connection.sent, writes and connection.applied
             raise self.ours(error, sent=sent, applied=applied) from error
         finally:
             pool.release(connection)
-
-
-class _Progress:
-    """Whether a part of an operation holds, whatever becomes of the rest.
-
-    Args:
-        always_begin: see :class:`_Translator`.
-    """
-
-    def __init__(self, *, always_begin: bool) -> None:
-        self.applied = False
-        self._begun = always_begin
-
-    def of(self, operation: Op[T]) -> Op[T]:
-        """The operation, watched."""
-        try:
-            step = next(operation)
-            while True:
-                answer = yield step
-                self._begun = self._begun or not step.alone
-                if not self._begun and not step.sql.reads:
-                    self.applied = True
-                step = operation.send(answer)
-        except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]  # StopIteration.value is T here
-        finally:
-            operation.close()
 
 
 def _refuse_to_repeat(error: TransactionAbortedError) -> None:

@@ -57,6 +57,7 @@ class PgHeartbeater:
                         self._connection = await self._connect()
                         verify = self._migrations.verify()
                         await self._runner.on(self._connection, verify, writes=False)
+                    self._connection.renew()
                     beat = self._operations.sessions.session_beat(session, lease)
                     return await self._runner.on(self._connection, beat)
         except BaseException:

@@ -14,6 +14,7 @@ from psycopg.adapt import AdaptersMap
 from psycopg.pq import TransactionStatus
 from psycopg.rows import TupleRow, tuple_row
 
+from goncordia_driver_pg.connections import Progress
 from goncordia_driver_pg.errors import Failure
 from goncordia_sql import Batch, Rows, Statement
 from goncordia_sql.postgres.dialect import quoted
@@ -95,7 +96,7 @@ def _plain(cursor: psycopg.AsyncCursor[TupleRow] | psycopg.Cursor[TupleRow]) -> 
         psycopg.postgres.register_default_adapters(cursor.adapters)
 
 
-class PsycopgConnection:
+class PsycopgConnection(Progress):
     """An asynchronous connection of psycopg, while operations run on it.
 
     Results come in their binary form, which no setting of the connection changes.
@@ -106,20 +107,18 @@ class PsycopgConnection:
             nothing is prepared all the same.
     """
 
-    __slots__ = ("_begun", "_connection", "_cursor", "_prepare", "sent")
+    __slots__ = ("_connection", "_cursor", "_prepare")
 
     def __init__(self, connection: psycopg.AsyncConnection[Any], *, prepare: bool) -> None:
         self._connection = connection
         self._cursor = psycopg.AsyncRawCursor(connection, row_factory=tuple_row)
         _plain(self._cursor)
         self._prepare = prepare
-        self._begun = False
-        self.sent = False
+        super().__init__()
 
     async def execute(self, step: Statement | Batch, /) -> Rows:
         """Run one step."""
-        if not self._begun and not step.sql.reads:
-            self.sent = True
+        self._sends(step)
         cursor = self._cursor
         query = step.sql.text.encode()
         if isinstance(step, Batch):
@@ -135,10 +134,6 @@ class PsycopgConnection:
         await cursor.execute(query, step.params or None, prepare=self._prepare, binary=True)
         return Rows(await cursor.fetchall() if step.sql.rows else (), cursor.rowcount)
 
-    def renew(self) -> None:
-        """See :meth:`KeptConnection.renew`."""
-        self.sent = self._begun = False
-
     def is_usable(self) -> bool:
         """See :meth:`KeptConnection.is_usable`."""
         connection = self._connection
@@ -149,18 +144,18 @@ class PsycopgConnection:
 
     async def begin(self) -> None:
         """Begin a transaction, at the isolation level that the operations are made for."""
-        self._begun = True
+        self._begins()
         await self._cursor.execute(_BEGIN)
 
     async def commit(self) -> None:
         """Commit it."""
-        self.sent = True
+        self._commits()
         await self._cursor.execute(b"COMMIT")
-        self._begun = False
+        self._ends()
 
     async def rollback(self) -> None:
         """Roll it back; a connection on which that takes long is given up."""
-        self._begun = False
+        self._ends()
         try:
             async with asyncio.timeout(_CLEAN_UP):
                 await self._cursor.execute(b"ROLLBACK")
@@ -169,23 +164,21 @@ class PsycopgConnection:
             raise
 
 
-class PsycopgSyncConnection:
+class PsycopgSyncConnection(Progress):
     """The same for synchronous connections."""
 
-    __slots__ = ("_begun", "_connection", "_cursor", "_prepare", "sent")
+    __slots__ = ("_connection", "_cursor", "_prepare")
 
     def __init__(self, connection: psycopg.Connection[Any], *, prepare: bool) -> None:
         self._connection = connection
         self._cursor = psycopg.RawCursor(connection, row_factory=tuple_row)
         _plain(self._cursor)
         self._prepare = prepare
-        self._begun = False
-        self.sent = False
+        super().__init__()
 
     def execute(self, step: Statement | Batch, /) -> Rows:
         """See :meth:`PsycopgConnection.execute`."""
-        if not self._begun and not step.sql.reads:
-            self.sent = True
+        self._sends(step)
         cursor = self._cursor
         query = step.sql.text.encode()
         if isinstance(step, Batch):
@@ -203,18 +196,18 @@ class PsycopgSyncConnection:
 
     def begin(self) -> None:
         """See :meth:`PsycopgConnection.begin`."""
-        self._begun = True
+        self._begins()
         self._cursor.execute(_BEGIN)
 
     def commit(self) -> None:
         """See :meth:`PsycopgConnection.commit`."""
-        self.sent = True
+        self._commits()
         self._cursor.execute(b"COMMIT")
-        self._begun = False
+        self._ends()
 
     def rollback(self) -> None:
         """See :meth:`PsycopgConnection.rollback`."""
-        self._begun = False
+        self._ends()
         try:
             self._cursor.execute(b"ROLLBACK")
         except BaseException:

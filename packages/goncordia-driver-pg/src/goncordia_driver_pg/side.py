@@ -16,6 +16,10 @@ BOUND: Final = 5.0
 class SideConnection(AsyncConnection, Protocol):
     """A connection of its own, for one task at a time."""
 
+    def renew(self) -> None:
+        """See :meth:`Progress.renew`."""
+        ...
+
     async def listen(self, channel: str, /) -> None:
         """Keep what is notified on this channel from now on."""
         ...
