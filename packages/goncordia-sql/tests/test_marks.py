@@ -142,3 +142,18 @@ def test_a_mark_goes_back_to_an_older_job(marks: Marks) -> None:
     note(marks, WHOLE, (0, 3.0), (0, 10.0))
     marks.ranges("q")
     assert places(marks.ranges("q"))[1][1] == NOON + timedelta(seconds=3)
+
+
+def test_one_that_another_fetch_has_put_back_stays(marks: Marks, seconds: Seconds) -> None:
+    note(marks, WHOLE, (0, 10.0))
+    begun = marks.ranges("q")
+    note(marks, WHOLE, (0, 3.0))
+    note(marks, begun, (0, 11.0))
+    assert places(marks.ranges("q"))[1][1] == NOON + timedelta(seconds=3)
+
+
+def test_a_look_from_the_head_counts_from_its_beginning(marks: Marks, seconds: Seconds) -> None:
+    began = marks.now()
+    seconds.now += LATE_FIND_BOUND / 2 + 1
+    marks.note("q", WHOLE, [row(0, 1.0)], NOON, began, full=True)
+    assert marks.ranges("q").whole

@@ -59,7 +59,7 @@ def test_jobs_are_found_by_an_index(database: Any) -> None:
 
 
 def test_a_fetch_does_not_sort(database: Any) -> None:
-    for name in ("ready", "ready_after", "ready_kind", "ready_kind_after"):
+    for name in ("ready", "ready_kind"):
         lines = plan(database, STATEMENTS[f"fetch.{name}"])
         assert len(lines) == 1, lines
         index = "goncordia_job_ready_kind" if "kind" in name else "goncordia_job_ready"

@@ -26,11 +26,8 @@ class Dialect(ABC):
         prefix: what the tables' names begin with, such as ``goncordia_`` or ``"my jobs".``.
     """
 
-    first_place: tuple[Any, Any, Any] | None = None
-    """What comes before every job's ``nice``, ``run_at`` and ``id``: a walk begins after it.
-
-    None: it begins without such a condition.
-    """
+    first_place: tuple[Any, Any, Any]
+    """What comes before every job's ``nice``, ``run_at`` and ``id``: a walk begins after it."""
 
     now_literal: str
     """The stored form of the time now, as SQL, for printed migrations."""

@@ -70,17 +70,22 @@ class RowCodec:
 
     def shared_values(self, job: NewJob, now: Any) -> tuple[Any, ...]:
         """The values of the ``INSERTED`` columns after id and args."""
-        dialect = self._dialect
         run_at = self._times.resolve(job.run_at, now)
-        until = None
-        if isinstance(job.unique_hold, At):
-            hold, until = Hold.UNTIL_TIME, self._times.encode(job.unique_hold.when)
-        else:
-            hold = _HOLDS[job.unique_hold]
+        state = Stored.READY if run_at <= now else Stored.LATER
         return (
-            Stored.READY.value if run_at <= now else Stored.LATER.value,
+            state.value,
             run_at,
             now,
+            *self.given_values(job),
+            job.unique_key,
+            job.unique_key,
+            *self.hold_values(job),
+        )
+
+    def given_values(self, job: NewJob) -> tuple[Any, ...]:
+        """The values of the columns from ``kind`` to ``meta``, in the order of ``INSERTED``."""
+        text_in = self._dialect.text_in
+        return (
             job.kind,
             job.queue,
             -job.priority,
@@ -88,15 +93,18 @@ class RowCodec:
             job.payload_version,
             job.max_attempts,
             job.timeout,
-            dialect.text_in(_encode(job.tags)) if job.tags else None,
-            dialect.text_in(_encode(job.meta)) if job.meta else None,
-            job.unique_key,
-            job.unique_key,
-            hold.value,
-            until,
-            job.group,
-            job.group_limit,
+            text_in(_encode(job.tags)) if job.tags else None,
+            text_in(_encode(job.meta)) if job.meta else None,
         )
+
+    def hold_values(self, job: NewJob) -> tuple[Any, ...]:
+        """The values of the columns from ``unique_hold`` on, in the order of ``INSERTED``."""
+        until = None
+        if isinstance(job.unique_hold, At):
+            hold, until = Hold.UNTIL_TIME, self._times.encode(job.unique_hold.when)
+        else:
+            hold = _HOLDS[job.unique_hold]
+        return (hold.value, until, job.group, job.group_limit)
 
     def errors_in(self, errors: Sequence[AttemptError]) -> Any:
         """The stored form of a job's errors."""

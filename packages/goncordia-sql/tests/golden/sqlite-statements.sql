@@ -69,22 +69,10 @@ SELECT run_at FROM goncordia_job WHERE state = 0 AND queue = ? ORDER BY run_at L
 SELECT j.id, j.kind, j.queue, j.nice, j.run_at, j.args, j.content, j.payload_version,
 j.max_attempts, j.timeout, j.tags, j.meta, j.unique_key, j.unique_hold, j.unique_until,
 j.group_name, j.group_limit, j.attempt, j.created_at, j.errors, j.checkpoint FROM goncordia_job j
-WHERE j.state = 1 AND j.queue = ? ORDER BY j.nice, j.run_at, j.id LIMIT ?;
-
--- fetch.ready_after
-SELECT j.id, j.kind, j.queue, j.nice, j.run_at, j.args, j.content, j.payload_version,
-j.max_attempts, j.timeout, j.tags, j.meta, j.unique_key, j.unique_hold, j.unique_until,
-j.group_name, j.group_limit, j.attempt, j.created_at, j.errors, j.checkpoint FROM goncordia_job j
 WHERE j.state = 1 AND j.queue = ? AND (j.nice, j.run_at, j.id) > (?, ?, ?) ORDER BY j.nice,
 j.run_at, j.id LIMIT ?;
 
 -- fetch.ready_kind
-SELECT j.id, j.kind, j.queue, j.nice, j.run_at, j.args, j.content, j.payload_version,
-j.max_attempts, j.timeout, j.tags, j.meta, j.unique_key, j.unique_hold, j.unique_until,
-j.group_name, j.group_limit, j.attempt, j.created_at, j.errors, j.checkpoint FROM goncordia_job j
-WHERE j.state = 1 AND j.queue = ? AND j.kind = ? ORDER BY j.nice, j.run_at, j.id LIMIT ?;
-
--- fetch.ready_kind_after
 SELECT j.id, j.kind, j.queue, j.nice, j.run_at, j.args, j.content, j.payload_version,
 j.max_attempts, j.timeout, j.tags, j.meta, j.unique_key, j.unique_hold, j.unique_until,
 j.group_name, j.group_limit, j.attempt, j.created_at, j.errors, j.checkpoint FROM goncordia_job j

@@ -45,7 +45,7 @@ class _Stream:
 
     __slots__ = ("after", "buffer", "exhausted", "kind")
 
-    def __init__(self, kind: str | None, after: tuple[Any, Any, Any] | None) -> None:
+    def __init__(self, kind: str | None, after: tuple[Any, Any, Any]) -> None:
         self.kind = kind
         self.after = after
         self.buffer: deque[_Row] = deque()
@@ -122,16 +122,16 @@ class Fetch(Topic):
             SELECT {dialect.columns("j", READY_ROW)} FROM {job} j
             WHERE j.state = {Stored.READY} AND j.queue = :queue
             """
-        after = "AND (j.nice, j.run_at, j.id) > (:nice, :run_at, :id)"
-        order = f"ORDER BY j.nice, j.run_at, j.id LIMIT :most {dialect.lock_free('j')}"
-        self._ready = dialect.sql(f"{ready} {order}")
-        self._ready_after = dialect.sql(f"{ready} {after} {order}")
+        in_order = f"""
+            AND (j.nice, j.run_at, j.id) > (:nice, :run_at, :id)
+            ORDER BY j.nice, j.run_at, j.id LIMIT :most {dialect.lock_free("j")}
+            """
+        self._ready = dialect.sql(f"{ready} {in_order}")
         of_kind = f"""
             SELECT {dialect.columns("j", READY_ROW)} FROM {job} j
             WHERE {dialect.is_ready_of_kind("j")} AND j.queue = :queue AND j.kind = :kind
             """
-        self._ready_kind = dialect.sql(f"{of_kind} {order}")
-        self._ready_kind_after = dialect.sql(f"{of_kind} {after} {order}")
+        self._ready_kind = dialect.sql(f"{of_kind} {in_order}")
         # With an OFFSET it stays what it says, a look for each kind, and is never made a join.
         self._kinds_ready = dialect.sql(f"""
             SELECT k.value FROM {dialect.each_text(":kinds")} AS k WHERE EXISTS (
@@ -262,15 +262,12 @@ class Fetch(Topic):
     def _fill(self, walk: _Walk, queue: QueueFetch, stream: _Stream) -> Op[None]:
         # What there is still room for, and one more that tells whether there is more.
         page = min(max(walk.full - len(walk.taken) + 1, _SHORTEST_PAGE), _LONGEST_PAGE)
-        values: dict[str, Any] = {"queue": queue.name, "most": page}
-        if stream.kind is not None:
-            values["kind"] = stream.kind
-        if stream.after is None:
-            sql = self._ready if stream.kind is None else self._ready_kind
-        else:
-            sql = self._ready_after if stream.kind is None else self._ready_kind_after
-            values["nice"], values["run_at"], values["id"] = stream.after
-        rows = (yield sql(**values)).rows
+        sql = self._ready if stream.kind is None else self._ready_kind
+        nice, run_at, job_id = stream.after
+        answer = yield sql(
+            queue=queue.name, kind=stream.kind, nice=nice, run_at=run_at, id=job_id, most=page
+        )
+        rows = answer.rows
         stream.exhausted = len(rows) < page
         if rows:
             stream.buffer.extend(rows)

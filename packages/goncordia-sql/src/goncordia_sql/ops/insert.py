@@ -14,14 +14,14 @@ from goncordia_sql.rows import INSERTED, RowCodec
 from goncordia_sql.statement import Op
 from goncordia_sql.states import Hold, Stored
 
-__all__ = ["Insert", "Inserting"]
+__all__ = ["Insert", "Inserting", "likeness"]
 
 _SHARED: Final = INSERTED[2:]
-# Equal for jobs that differ in nothing but id and args.
-_likeness: Final = attrgetter(
-    "kind", "queue", "priority", "run_at", "payload_version", "max_attempts", "timeout", "tags",
-    "group", "group_limit", "unique_hold", "meta",
+likeness: Final = attrgetter(
+    "kind", "queue", "priority", "run_at", "content", "payload_version", "max_attempts", "timeout",
+    "tags", "group", "group_limit", "unique_hold", "meta",
 )  # fmt: skip
+"""Equal for jobs that differ in nothing but id, args and key."""
 
 
 class Inserting(Topic, ABC):
@@ -89,10 +89,10 @@ class Insert(Inserting):
             if job.unique_key is not None or job.content != "json" or not fits_set(job.args):
                 alone.append(n)
                 continue
-            likeness = _likeness(job)
-            if likeness != last:
-                last = likeness
-                same = alike.setdefault((*likeness[:-1], *likeness[-1].items()), [])
+            like = likeness(job)
+            if like != last:
+                last = like
+                same = alike.setdefault((*like[:-1], *like[-1].items()), [])
             same.append(n)
         for same in alike.values():
             if jobs[same[0]].group is not None:

@@ -10,23 +10,17 @@ caller's commit; a fetch does that.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from operator import attrgetter
 from typing import Any, Final
 
-import msgspec
-
-from goncordia.driver import After, At, InsertResult, NewJob
+from goncordia.driver import At, InsertResult, NewJob
 from goncordia_sql.ops.base import LONGEST_SET
-from goncordia_sql.ops.insert import Inserting
+from goncordia_sql.ops.insert import Inserting, likeness
 from goncordia_sql.postgres.dialect import PostgresDialect
 from goncordia_sql.rows import RowCodec
 from goncordia_sql.statement import Op, Statement
 from goncordia_sql.states import Hold, Stored
 
 __all__ = ["PostgresInsert"]
-
-_encode: Final = msgspec.json.Encoder().encode
-_HOLDS: Final = {"active": Hold.ACTIVE.value, "until_deleted": Hold.UNTIL_DELETED.value}
 
 # Name and type of what a job is inserted from, in order; those from `kind` on are columns too.
 _OWN: Final = (("id", "uuid"), ("args", "text"), ("args_raw", "bytea"), ("unique_key", "bytea"))
@@ -36,11 +30,6 @@ _SHARED: Final = (
     ("max_attempts", "integer"), ("timeout", "float8"), ("tags", "text"), ("meta", "text"),
     ("unique_hold", "smallint"), ("unique_until", "timestamptz"), ("group_name", "text"),
     ("group_limit", "integer"),
-)  # fmt: skip
-# Equal for jobs that differ in nothing but id, args and key.
-_likeness: Final = attrgetter(
-    "kind", "queue", "priority", "run_at", "content", "payload_version", "max_attempts", "timeout",
-    "tags", "meta", "unique_hold", "group", "group_limit",
 )  # fmt: skip
 _COLUMNS: Final = ", ".join(
     ["id", "args", "args_raw", "unique_key", "held_key", "run_at", "state", "created_at"]
@@ -96,7 +85,7 @@ class PostgresInsert(Inserting):
         # With keys it may be more than one change: that whose hold is over is taken away first.
         alone = len(jobs) == 1 or all(job.unique_key is None for job in jobs)
         if len(jobs) == 1:
-            values = (*self._now(), *self._own(jobs[0]), *_shared(jobs[0]))
+            values = (*self._now(), *self._own(jobs[0]), *self._shared(jobs[0]))
             if (yield self._one.bind(values, alone=alone)).changed:
                 return [InsertResult(jobs[0].id, "INSERTED")]
             return (yield from self._look(jobs))
@@ -140,22 +129,31 @@ class PostgresInsert(Inserting):
         texts = self._texts_of_alike(jobs)
         if texts is not None:
             ids = [job.id for job in jobs]
-            return self._alike.bind((*self._now(), *_shared(jobs[0]), ids, texts), alone=alone)
-        rows = [(*self._own(job), *_shared(job)) for job in jobs]
+            return self._alike.bind((*self._now(), *self._shared(jobs[0]), ids, texts), alone=alone)
+        rows = [(*self._own(job), *self._shared(job)) for job in jobs]
         columns = zip(*rows, strict=True)
         return self._each.bind((*self._now(), *map(list, columns)), alone=alone)
 
     def _texts_of_alike(self, jobs: Sequence[NewJob]) -> list[str] | None:
         """The args of jobs that differ in nothing else but their ids; None: they do, or no text."""
-        first = _likeness(jobs[0])
+        first = likeness(jobs[0])
         payload_in = self._dialect.payload_in
         texts: list[str] = []
         for job in jobs:
             text, _ = payload_in(job.args, job.content)
-            if text is None or job.unique_key is not None or _likeness(job) != first:
+            if text is None or job.unique_key is not None or likeness(job) != first:
                 return None
             texts.append(text)
         return texts
+
+    def _shared(self, job: NewJob) -> tuple[Any, ...]:
+        """The values of the ``_SHARED``, in order."""
+        run_at = delay = None
+        if isinstance(job.run_at, At):
+            run_at = job.run_at.when
+        else:
+            delay = 0.0 if job.run_at is None else float(job.run_at.seconds)
+        return (run_at, delay, *self.codec.given_values(job), *self.codec.hold_values(job))
 
     def _own(self, job: NewJob) -> tuple[Any, ...]:
         return (job.id, *self._dialect.payload_in(job.args, job.content), job.unique_key)
@@ -186,35 +184,3 @@ class PostgresInsert(Inserting):
             others = yield from self.insert_many([jobs[n] for n in again])
             results.update(zip(again, others, strict=True))
         return [results[n] for n in range(len(jobs))]
-
-
-def _shared(job: NewJob) -> tuple[Any, ...]:
-    """The values of the ``_SHARED``, in order."""
-    run_at = delay = None
-    if job.run_at is None:
-        delay = 0.0
-    elif isinstance(job.run_at, After):
-        delay = float(job.run_at.seconds)
-    else:
-        run_at = job.run_at.when
-    if isinstance(job.unique_hold, At):
-        hold, until = Hold.UNTIL_TIME.value, job.unique_hold.when
-    else:
-        hold, until = _HOLDS[job.unique_hold], None
-    return (
-        run_at,
-        delay,
-        job.kind,
-        job.queue,
-        -job.priority,
-        job.content,
-        job.payload_version,
-        job.max_attempts,
-        job.timeout,
-        _encode(job.tags).decode() if job.tags else None,
-        _encode(job.meta).decode() if job.meta else None,
-        hold,
-        until,
-        job.group,
-        job.group_limit,
-    )

@@ -27,7 +27,6 @@ class PostgresMigrations(Migrations):
             SELECT pg_advisory_xact_lock(hashtextextended('goncordia.migrate.' || :schema, 0))
             """)
         self._exists = dialect.sql("SELECT 1 FROM pg_namespace WHERE nspname = :schema")
-        self._has_ledger = dialect.sql("SELECT to_regclass(:name) IS NOT NULL")
         self._create_schema = dialect.sql(self._create)
 
     def script(self) -> str:
@@ -41,9 +40,3 @@ class PostgresMigrations(Migrations):
         if not (yield self._exists(schema=self._schema)).rows:
             yield self._create_schema()
         return (yield from super().migrate())
-
-    def is_there(self) -> Op[bool]:
-        """Whether the schema was ever migrated."""
-        name = f"{quoted(self._schema)}.migration"
-        found = yield self._has_ledger.alone(name=name)
-        return bool(found.rows[0][0])

@@ -28,6 +28,7 @@ class SqliteDialect(Dialect):
         clock: the time now, in microseconds since 1970.
     """
 
+    first_place = (-(1 << 31), -(1 << 63), b"")
     now_literal = "CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER)"
 
     def __init__(self, clock: Callable[[], int]) -> None:
