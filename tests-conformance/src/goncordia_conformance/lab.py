@@ -49,6 +49,7 @@ __all__ = [
     "ids",
     "in_threads",
     "outcome_of",
+    "still_busy",
 ]
 
 R = TypeVar("R")
@@ -306,6 +307,16 @@ async def outcome_of(executor: BaseExecutor, finish: Finish) -> Outcome:
         if outcome.status != "BUSY":
             return outcome
         await asyncio.sleep(0)
+
+
+def still_busy(finishes: Sequence[Finish], outcomes: Sequence[Outcome]) -> list[Finish]:
+    """Those to send again, since somebody held the job; all others must be done.
+
+    A fetch may hold a job of another for a moment, which it looked at too late.
+    """
+    assert {outcome.status for outcome in outcomes} <= {"DONE", "BUSY"}
+    pairs = zip(finishes, outcomes, strict=True)
+    return [finish for finish, outcome in pairs if outcome.status == "BUSY"]
 
 
 def ids(rows: list[JobRow]) -> list[UUID]:

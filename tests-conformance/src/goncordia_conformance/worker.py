@@ -20,7 +20,7 @@ from uuid import UUID
 
 from goncordia import Job
 from goncordia.driver import AnyDriver, Finish, NewJob
-from goncordia_conformance.lab import Session, claim_of
+from goncordia_conformance.lab import Session, claim_of, outcome_of, still_busy
 from goncordia_conformance.workload import Work
 from goncordia_conformance.workload import pool as make_pool
 
@@ -56,13 +56,13 @@ async def claim(driver: AnyDriver, stop: Stop, *, batch: int) -> None:
     finishes: list[Finish] = []
     while not stop.asked:
         outcomes, result = await driver.executor().exchange(finishes, session.request(batch))
-        assert {outcome.status for outcome in outcomes} <= {"DONE"}
         assert result is not None
         for row in result.jobs:
             say("claimed", str(row.id))
-        if not result.jobs and not result.more:
+        finishes = still_busy(finishes, outcomes)
+        finishes += [Finish(claim_of(row), "complete") for row in result.jobs]
+        if not finishes and not result.more:
             break
-        finishes = [Finish(claim_of(row), "complete") for row in result.jobs]
     await session.close()
 
 
@@ -87,7 +87,7 @@ async def work(driver: AnyDriver, stop: Stop, *, lease: float, batch: int) -> No
         for row in result.jobs:
             say("claimed", str(row.id), str(session.id))
             await asyncio.sleep(0.001)
-            (outcome,) = await executor.finish_many([Finish(claim_of(row), "complete")])
+            outcome = await outcome_of(executor, Finish(claim_of(row), "complete"))
             say("finished", str(row.id), outcome.status)
         if not result.jobs:
             await asyncio.sleep(IDLE)

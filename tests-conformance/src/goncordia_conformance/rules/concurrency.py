@@ -10,7 +10,15 @@ from uuid import UUID
 
 from goncordia.driver import AnyDriver, Finish, JobState
 from goncordia_conformance.base import Conformance
-from goncordia_conformance.lab import Lab, MakeDriver, Session, claim_of, in_threads, outcome_of
+from goncordia_conformance.lab import (
+    Lab,
+    MakeDriver,
+    Session,
+    claim_of,
+    in_threads,
+    outcome_of,
+    still_busy,
+)
 from goncordia_conformance.marks import rule
 from goncordia_conformance.processes import start_workers
 
@@ -30,12 +38,12 @@ async def _claim_all(driver: AnyDriver) -> list[UUID]:
     finishes: list[Finish] = []
     while True:
         outcomes, result = await executor.exchange(finishes, session.request(BATCH))
-        assert {outcome.status for outcome in outcomes} <= {"DONE"}
         assert result is not None
-        if not result.jobs and not result.more:
-            break
         claimed += [row.id for row in result.jobs]
-        finishes = [Finish(claim_of(row), "complete") for row in result.jobs]
+        finishes = still_busy(finishes, outcomes)
+        finishes += [Finish(claim_of(row), "complete") for row in result.jobs]
+        if not finishes and not result.more:
+            break
     await session.close()
     return claimed
 
