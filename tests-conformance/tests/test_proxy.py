@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import socket
 import threading
 import time
@@ -156,6 +157,23 @@ def test_it_cuts_all(proxy: ChaosProxy) -> None:
         assert ended(two)
     with client(proxy) as three:
         assert ask(three, b"3") == b"3"
+
+
+def test_it_cuts_what_has_just_come(proxy: ChaosProxy) -> None:
+    """Before the connection's task has taken its first step."""
+
+    async def come_and_cut() -> socket.socket:
+        assert proxy._door is not None
+        connection = socket.create_connection((proxy.host, proxy.port), timeout=PATIENCE)
+        proxy._accept(proxy._door)
+        (link,) = proxy._links
+        link.cut(None)
+        return connection
+
+    with proxy._do(come_and_cut) as connection:
+        assert connection.recv(1) == b""
+    proxy.cut()  # what was left open would be reported when it is collected
+    gc.collect()
 
 
 def test_it_cuts_the_way_up(proxy: ChaosProxy, server: EchoServer) -> None:

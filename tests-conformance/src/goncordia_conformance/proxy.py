@@ -237,6 +237,8 @@ class _Link:
         self._lanes = lanes
         self._pumps: dict[Direction, asyncio.Task[None]] = {}
         self.task = asyncio.create_task(self._run(client, server))
+        # Cut before its first step it does not run at all.
+        self.task.add_done_callback(lambda _: client.close())
 
     def cut(self, direction: Direction | None) -> None:
         """End it, or one direction of it."""
@@ -247,20 +249,19 @@ class _Link:
 
     async def _run(self, client: socket.socket, server: tuple[str, int]) -> None:
         """Forward until both directions have ended, or one is broken, or it is cut."""
-        with client:
-            try:
-                reader, writer = await asyncio.open_connection(sock=client)
-                async with _closed(writer):
-                    far_reader, far_writer = await asyncio.open_connection(*server)
-                    async with _closed(far_writer), asyncio.TaskGroup() as pumps:
-                        up = _pump(reader, far_writer, self._lanes["up"])
-                        down = _pump(far_reader, writer, self._lanes["down"])
-                        self._pumps = {
-                            "up": pumps.create_task(up),
-                            "down": pumps.create_task(down),
-                        }
-            except* OSError:
-                pass  # both ends see that it has ended
+        try:
+            reader, writer = await asyncio.open_connection(sock=client)
+            async with _closed(writer):
+                far_reader, far_writer = await asyncio.open_connection(*server)
+                async with _closed(far_writer), asyncio.TaskGroup() as pumps:
+                    up = _pump(reader, far_writer, self._lanes["up"])
+                    down = _pump(far_reader, writer, self._lanes["down"])
+                    self._pumps = {
+                        "up": pumps.create_task(up),
+                        "down": pumps.create_task(down),
+                    }
+        except* OSError:
+            pass  # both ends see that it has ended
 
 
 @asynccontextmanager
