@@ -35,6 +35,7 @@ class Books:
         lapsing: processes that interrupt what runs when a lease goes by without contact.
         slots: how many handlers each process may run at once.
         narrow: the queues and kinds of which each process may run only one at once.
+        known: the kinds that each process has workers for.
         rates: how often jobs may start.
         cancels: the claims of which their process heard that a cancel was requested, and when.
         stale: claims of which their process was told that they are over.
@@ -63,6 +64,7 @@ class Books:
         self.lapsing: set[Process] = set()
         self.slots: dict[Process, int] = {}
         self.narrow: dict[Process, set[str]] = {}
+        self.known: dict[Process, frozenset[str]] = {}
         self.rates = Rates(0, wanted=False, shared=False)
         self.cancels: dict[Claim, float] = {}
         self.stale: set[Claim] = set()

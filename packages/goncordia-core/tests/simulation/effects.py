@@ -52,13 +52,13 @@ class Effects:
             case "fetch":
                 self._fetched(result)
             case "exchange":
-                self._finished_all(args[0], result[0])
+                self._finished_all(process, args[0], result[0])
                 if result[1] is not None:
                     self._fetched(result[1])
             case "finish_many":
-                self._finished_all(args[0], result)
+                self._finished_all(process, args[0], result)
             case "tx_commit":
-                self._committed(args[0], result)
+                self._committed(process, args[0], result)
             case "mark_many":
                 self._marked(args[0], result)
             case "change_many":
@@ -144,26 +144,32 @@ class Effects:
             if held > entry.new.group_limit:
                 books.bad("a group is over its limit", group)
 
-    def _finished_all(self, finishes: Sequence[Finish], outcomes: Sequence[Outcome]) -> None:
+    def _finished_all(
+        self, process: Process, finishes: Sequence[Finish], outcomes: Sequence[Outcome]
+    ) -> None:
         for finish, outcome in zip(finishes, outcomes, strict=True):
             self._books.counts[f"finish {outcome.status}"] += 1
             if outcome.status == "DONE":
-                self._finished(finish, outcome)
+                self._finished(process, finish, outcome)
 
-    def _committed(self, tx: SimTx, finishes: Sequence[tuple[Finish, Outcome]]) -> None:
+    def _committed(
+        self, process: Process, tx: SimTx, finishes: Sequence[tuple[Finish, Outcome]]
+    ) -> None:
         """A worker's transaction: its effect, and the job's completion if it is in."""
         books = self._books
         completed = False
         for finish, outcome in finishes:
             if outcome.status == "DONE":
                 completed = finish.claim == tx.claim and finish.to == "complete"
-                self._finished(finish, outcome, in_tx=True)
+                self._finished(process, finish, outcome, in_tx=True)
         books.jobs[tx.claim.job_id].effects += 1
         books.trace("effect", books.short(tx.claim), completed)
         if not completed:
             books.bad("a transaction was committed without the completion of its job")
 
-    def _finished(self, finish: Finish, outcome: Outcome, *, in_tx: bool = False) -> None:
+    def _finished(
+        self, process: Process, finish: Finish, outcome: Outcome, *, in_tx: bool = False
+    ) -> None:
         books, claim = self._books, finish.claim
         entry = books.jobs[claim.job_id]
         short, by = books.short(claim), "by a rescuer" if finish.rescue else ""
@@ -176,6 +182,9 @@ class Effects:
         self._check_end(entry, finish, in_tx=in_tx)
         if finish.rescue:
             books.counts["rescued"] += 1
+            if finish.to == "retry" and entry.new.kind not in books.known[process]:
+                # How many attempts its worker grants, only those know who have one.
+                entry.granted = max(entry.granted, entry.claims - entry.refunds + 1)
         if finish.to == "complete":
             entry.completions += 1
         self._ended(entry, claim, finish.to, rescue=finish.rescue)

@@ -193,6 +193,7 @@ class World:
             chosen["kind_policies"] = {"tx": KindPolicy(concurrency=1)}
         chosen |= settings
         books.slots[process] = chosen["concurrency"]
+        books.known[process] = frozenset(behaviours)
         books.narrow[process] = {
             *chosen.get("queue_policies", ()),
             *chosen.get("kind_policies", ()),
