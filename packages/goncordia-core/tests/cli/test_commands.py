@@ -56,6 +56,25 @@ main()
     assert (answer.returncode, answer.stdout, answer.stderr) == (2, "", told)
 
 
+def test_as_a_module(run: Run) -> None:
+    command = [sys.executable, "-m", "goncordia", "--version"]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (answer.returncode, answer.stdout, answer.stderr) == (0, run("--version").stdout, "")
+
+
+def test_as_a_module_without_its_extra(tmp_path: Path) -> None:
+    (tmp_path / "typer.py").write_text("raise ModuleNotFoundError('no typer', name='typer')\n")
+    answer = subprocess.run(
+        [sys.executable, "-m", "goncordia", "--version"],
+        cwd=tmp_path,  # comes before what is installed
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    told = "goncordia: the command line needs typer: pip install 'goncordia-core[cli]'\n"
+    assert (answer.returncode, answer.stdout, answer.stderr) == (2, "", told)
+
+
 def test_main_runs_the_app(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

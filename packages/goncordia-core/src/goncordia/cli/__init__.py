@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from typing import Final
+
+from goncordia.pool.signals import end_at
 
 __all__ = ["main"]
 
@@ -12,6 +15,8 @@ _NEEDED: Final = frozenset({"typer", "rich"})
 
 def main() -> None:
     """Run the command line and end the process: 0 done, 1 failed, 2 wrong usage or settings."""
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:  # else somebody wants it ignored
+        end_at(signal.SIGTERM)
     try:
         from goncordia.cli.app import app  # noqa: PLC0415 - what it imports may be missing
     except ModuleNotFoundError as error:

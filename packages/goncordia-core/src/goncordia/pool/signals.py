@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
 import threading
 from collections.abc import Generator
@@ -13,7 +14,7 @@ from typing import Final
 
 from goncordia.errors import ConfigurationError
 
-__all__ = ["shutdown_signals"]
+__all__ = ["end_at", "shutdown_signals"]
 
 _logger = logging.getLogger("goncordia.pool")
 
@@ -24,7 +25,7 @@ _TOGETHER: Final = 0.05
 
 @contextmanager
 def shutdown_signals(what: str = "WorkerPool") -> Generator[asyncio.Event, None, None]:
-    """An event that SIGINT or SIGTERM sets; the second signal ends the process by its default.
+    """An event that SIGINT or SIGTERM sets; the second signal ends the process at once.
 
     Afterwards the signals are handled as before.
 
@@ -53,7 +54,7 @@ def shutdown_signals(what: str = "WorkerPool") -> Generator[asyncio.Event, None,
     def let_go() -> None:
         _forget(loop)
         for each in _SIGNALS:
-            signal.signal(each, signal.SIG_DFL)
+            end_at(each)
 
     def from_python(number: int, _frame: FrameType | None) -> None:
         loop.call_soon_threadsafe(ask, signal.Signals(number))
@@ -73,6 +74,16 @@ def shutdown_signals(what: str = "WorkerPool") -> Generator[asyncio.Event, None,
         for number, handler in before.items():
             if handler is not None:  # None: it was installed outside of Python
                 signal.signal(number, handler)
+
+
+def end_at(number: signal.Signals) -> None:
+    """Let a signal end the process at once, as its default does."""
+    signal.signal(number, _end if os.getpid() == 1 else signal.SIG_DFL)
+
+
+def _end(number: int, _frame: FrameType | None) -> None:
+    """In place of the default, which the first process of a container is never sent."""
+    os._exit(128 + number)
 
 
 def _forget(loop: asyncio.AbstractEventLoop) -> None:
