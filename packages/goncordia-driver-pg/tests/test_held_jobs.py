@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import asyncpg
 import pytest
 
-from goncordia.driver import Change, Finish, FinishTo, JobRow, NewJob
+from goncordia.driver import Change, FetchRequest, Finish, FinishTo, JobRow, NewJob, QueueFetch
 from goncordia_driver_pg import AsyncpgDriver, PsycopgDriver
 from goncordia_sql.postgres.dialect import quoted
 
@@ -47,6 +47,27 @@ async def test_results_for_others_are_stored_meanwhile(
         assert again.status == "BUSY"
     outcomes = await executor.finish_many(sent)
     assert [outcome.status for outcome in outcomes] == ["DONE", "ALREADY", "GONE"]
+
+
+async def test_an_exchange_tells_which_one_is_held(
+    driver: AnyPgDriver,
+    db: asyncpg.Connection,
+    new_job: Callable[..., NewJob],
+    claim_all: Callable[[AnyPgDriver], Any],
+) -> None:
+    executor = driver.executor()
+    await executor.insert_many([new_job() for _ in range(3)])
+    rows = await claim_all(driver)
+    await executor.insert_many([new_job()])
+    assert rows[0].claim is not None
+    request = FetchRequest(rows[0].claim.session, 2, 5, (QueueFetch("default", 5),), "w")
+    async with db.transaction():
+        job = f"{quoted(driver.schema)}.job"
+        await db.execute(f"SELECT 1 FROM {job} WHERE id = $1 FOR UPDATE", rows[0].id)
+        outcomes, result = await executor.exchange([finish(row) for row in rows], request)
+    assert [outcome.status for outcome in outcomes] == ["BUSY", "DONE", "DONE"]
+    assert result is not None
+    assert len(result.jobs) == 1
 
 
 async def test_a_retry_that_meets_a_key_that_is_just_being_taken_is_a_conflict(

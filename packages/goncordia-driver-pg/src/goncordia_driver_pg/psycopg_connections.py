@@ -13,6 +13,7 @@ import psycopg_pool
 from psycopg.adapt import AdaptersMap
 from psycopg.pq import TransactionStatus
 from psycopg.rows import TupleRow, tuple_row
+from psycopg.types.array import register_all_arrays
 
 from goncordia_driver_pg.connections import Progress
 from goncordia_driver_pg.errors import Failure
@@ -36,6 +37,7 @@ _BEGIN: Final = b"BEGIN ISOLATION LEVEL READ COMMITTED"
 _ADAPTERS: Final = AdaptersMap(types=psycopg.postgres.types)
 """psycopg's own idea of every type, whatever a connection, or all of them, were taught since."""
 psycopg.postgres.register_default_adapters(_ADAPTERS)
+register_all_arrays(_ADAPTERS)
 
 
 # libpq gives no SQLSTATE while it connects. In other languages these go as any lost connection.
