@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import random
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -105,3 +107,41 @@ def test_never_more_than_the_rate(
                 assert within <= burst + length / rule.interval + 1e-2
             else:
                 assert within <= limit * (length / per + 1) + 1e-2
+
+
+@given(
+    limit=st.integers(1, 50),
+    per=st.floats(0.01, 100),
+    burst=st.integers(1, 50),
+    fixed=st.booleans(),
+    seed=st.integers(0, 2**32),
+)
+def test_tokens_that_are_kept_as_long_as_they_last_make_no_larger_burst(
+    limit: int, per: float, burst: int, fixed: bool, seed: int
+) -> None:
+    """Each is used at some time before it is over: later by a token's time than the rate has it."""
+    algorithm: Any = "fixed_window" if fixed else "gcra"
+    rule, bucket = Rule(RateLimit(limit, per=per, algorithm=algorithm)), Bucket()
+    if not fixed:
+        rule = Rule(RateLimit(limit, per=per, burst=burst))
+    rng = random.Random(seed)
+    now, used = EPOCH, []
+    for _ in range(40):
+        now += rng.choice([0.0, rule.interval, per, 3 * per]) * rng.random()
+        number = rule.free(bucket, now)
+        if not number:
+            continue
+        base = rule.take(bucket, now, number)
+        last = [rule.lasts(base, index, now) for index in range(number)]
+        assert last == sorted(last)
+        assert last[0] > 0
+        used += [now + rng.choice([0.0, rng.random(), 1.0]) * lasts for lasts in last]
+    if fixed and per >= 1:
+        windows = Counter(math.floor((at - 1e-5) / per) for at in used)
+        assert max(windows.values()) <= limit
+    if not fixed:
+        late = max(rule.interval, 0.1)
+        for start in used:
+            for length in (0.0, per, 5 * per):
+                within = sum(start <= at <= start + length for at in used)
+                assert within <= burst + (length + late) / rule.interval + 1e-2

@@ -142,6 +142,34 @@ async def test_tokens_that_nobody_uses_go_back_to_the_others(stand: Stand) -> No
         assert len(starts.at) == 5
 
 
+@pytest.mark.parametrize("algorithm", ["gcra", "fixed_window"])
+@pytest.mark.parametrize("of", ["queue", "kind without fetch_kinds"])
+@pytest.mark.parametrize("after", [19.0, 20.2, 21.1])
+async def test_tokens_that_an_idle_pool_holds_make_no_larger_burst(
+    algorithm: Any, of: str, after: float
+) -> None:
+    """What is reserved for the next fetch is worth nothing once its time is over."""
+    stand = Stand(fetch_kinds=False)
+    starts = Starts(stand)
+    rate = RateLimit(5, per=1, scope="global", algorithm=algorithm)
+    policies: dict[str, Any] = (
+        {"queue_policies": {"default": QueuePolicy(rate=rate)}}
+        if of == "queue"
+        else {"kind_policies": {"work": KindPolicy(rate=rate)}}
+    )
+    async with stand.working(concurrency=20, **policies):
+        await fill(stand, 6)
+        await stand.advance(after)
+        before = len(starts.at)
+        await fill(stand, 40)
+        await stand.advance(6)
+    new = starts.at[before:]
+    for start in new if algorithm == "gcra" else range(30):
+        assert starts.within(start, start + 1) <= (11 if algorithm == "gcra" else 5)
+    assert starts.within(after, after + 0.1) <= 6
+    assert len(new) >= 30
+
+
 async def test_tokens_of_a_killed_pool_are_lost_and_come_again(stand: Stand) -> None:
     starts = Starts(stand)
     rate = QueuePolicy(rate=RateLimit(5, per=10, scope="global"))
@@ -149,7 +177,7 @@ async def test_tokens_of_a_killed_pool_are_lost_and_come_again(stand: Stand) -> 
     await stand.finish(dead.start())
     await stand.advance(1)
     sources = stand.engine(dead)._limits.queue_tokens["default"]
-    assert sources[0].available(0) == 0
+    assert sources[0].available(0, 0) == 0
     taken = [sources[0].take() for _ in range(5)]  # as if it had died with them
     assert all(base is not None for base, _ in taken)
     async with stand.working(queue_policies={"default": rate}):
@@ -284,8 +312,9 @@ async def test_it_costs_little_while_there_is_nothing_to_do(stand: Stand) -> Non
         await stand.advance(5)
         stand.wire.forget()
         await stand.advance(60)
-        assert stand.wire.count("record_get", "record_put") <= 130
-        assert stand.wire.count("exchange") <= 90
+        # Most tokens of a look are over by the next, a second later.
+        assert stand.wire.count("record_get", "record_put") <= 150
+        assert stand.wire.count("exchange") <= 120
 
 
 def made(cls: Any, *args: Any, **options: Any) -> Any:

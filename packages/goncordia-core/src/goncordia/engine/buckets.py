@@ -27,6 +27,10 @@ _CLOCKS: Final = 60.0
 """Seconds that the clocks of two machines may differ by, where the backend has none of its own."""
 
 
+_AT_HAND: Final = 0.1
+"""Seconds for which a token that has come over the network may be used, however soon it is over."""
+
+
 class Bucket(msgspec.Struct, array_like=True, gc=False):
     """The state of one bucket."""
 
@@ -75,6 +79,21 @@ class Rule:
                 bucket.used = max(0, bucket.used - tokens)
             return
         bucket.at -= max(0.0, tokens * self.interval - max(0.0, now - base))
+
+    def lasts(self, base: float, number: int, now: float) -> float:
+        """Seconds for which one of the tokens that were taken together may wait for its use.
+
+        Used later, it would come on top of those that the bucket has got instead meanwhile.
+
+        Args:
+            base: what :meth:`take` gave.
+            number: which of them, from 0.
+            now: when they were taken.
+        """
+        if self._fixed:
+            # Of windows that are shorter than the way to the backend, none would ever be used.
+            return base + self.per - now + (_AT_HAND if self.per < 10 * _AT_HAND else 0.0)
+        return base + number * self.interval - now + max(self.interval, _AT_HAND)
 
     def wait(self, bucket: Bucket, now: float) -> float:
         """Seconds until a token is free; 0: one is."""

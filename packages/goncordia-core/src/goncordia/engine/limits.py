@@ -83,14 +83,14 @@ class Limits:
     def take(self, run: Run) -> float:
         """Take the tokens of a claimed job; 0, or the seconds after which it shall come again."""
         row = run.row
-        taken: list[tuple[TokenSource, float]] = []
+        taken: list[tuple[TokenSource, Any]] = []
         for source in self._tokens(row):
-            base, wait = source.take()
-            if base is None:
-                for other, other_base in taken:
-                    other.give_back(other_base)
+            token, wait = source.take()
+            if token is None:
+                for other, other_token in taken:
+                    other.give_back(other_token)
                 return self._later[source].delay("", self._time(), wait)
-            taken.append((source, base))
+            taken.append((source, token))
         run.tokens = taken
         return 0.0
 
@@ -102,8 +102,8 @@ class Limits:
         """
         delay = await self._admit(run, job)
         if delay:
-            for source, base in run.tokens or _NONE:
-                source.give_back(base)
+            for source, token in run.tokens or _NONE:
+                source.give_back(token)
         return delay
 
     async def _admit(self, run: Run, job: Job[Any, Any]) -> float:

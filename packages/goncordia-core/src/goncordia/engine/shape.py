@@ -144,4 +144,4 @@ class Shape:
 
 def _available(sources: Iterable[TokenSource], wanted: int, asked: int) -> int:
     """Tokens that no request under way may use."""
-    return min(source.available(wanted + asked) for source in sources) - asked
+    return min(source.available(wanted, asked) for source in sources)

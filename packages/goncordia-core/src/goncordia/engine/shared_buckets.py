@@ -44,11 +44,13 @@ class Grant(msgspec.Struct, frozen=True):
         tokens: how many.
         base: to be handed in with what is given back.
         wait: seconds until there is more, where it was less than asked.
+        lasts: for how many seconds each may be kept for its use.
     """
 
     tokens: int
     base: float
     wait: float
+    lasts: tuple[float, ...] = ()
 
 
 class SharedBuckets:
@@ -121,7 +123,8 @@ class SharedBuckets:
                 bucket = buckets.setdefault(_digest(key), Bucket())
                 number = min(tokens, rule.free(bucket, now))
                 base = rule.take(bucket, now, number) if number else 0.0
-                granted[key] = Grant(number, base, rule.wait(bucket, now))
+                lasts = tuple(rule.lasts(base, index, now) for index in range(number))
+                granted[key] = Grant(number, base, rule.wait(bucket, now), lasts)
             if not any(grant.tokens for grant in granted.values()):
                 return granted
             buckets = {key: one for key, one in buckets.items() if not rule.is_full(one, now)}

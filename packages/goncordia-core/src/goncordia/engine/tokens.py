@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from goncordia.clock import Clock
 from goncordia.engine.buckets import Bucket, Rule
@@ -33,19 +33,19 @@ _SOON: Final = 0.05
 class TokenSource(Protocol):
     """Where the jobs of a queue or kind take their tokens from."""
 
-    def available(self, wanted: int) -> int:
-        """How many there are now, of so many that a fetch would like."""
+    def available(self, wanted: int, asked: int) -> int:
+        """How many there are now, of so many that a fetch would like, beside those asked for."""
         ...
 
     def wait(self) -> float | None:
         """Seconds until there is one; None: it will say so itself, or there is one."""
         ...
 
-    def take(self) -> tuple[float | None, float]:
-        """Take one: the base that giving it back asks for, and 0; or None, and the wait."""
+    def take(self) -> tuple[Any, float]:
+        """Take one: what giving it back asks for, and 0; or None, and the wait."""
         ...
 
-    def give_back(self, base: float) -> None:
+    def give_back(self, token: Any) -> None:
         """Return one."""
         ...
 
@@ -69,31 +69,44 @@ class LocalTokens:
         self._time = local_time(clock)
         self._bucket = Bucket()
 
-    def available(self, wanted: int) -> int:
+    def available(self, wanted: int, asked: int) -> int:
         """See :class:`TokenSource`."""
-        return min(wanted, self._rule.free(self._bucket, self._time()))
+        return min(wanted, self._rule.free(self._bucket, self._time()) - asked)
 
     def wait(self) -> float | None:
         """See :class:`TokenSource`."""
         return self._rule.wait(self._bucket, self._time()) or None
 
-    def take(self) -> tuple[float | None, float]:
+    def take(self) -> tuple[Any, float]:
         """See :class:`TokenSource`."""
         now = self._time()
         if self._rule.free(self._bucket, now) < 1:
             return None, self._rule.wait(self._bucket, now)
         return self._rule.take(self._bucket, now, 1), 0.0
 
-    def give_back(self, base: float) -> None:
+    def give_back(self, token: float) -> None:
         """See :class:`TokenSource`."""
-        self._rule.give_back(self._bucket, self._time(), 1, base)
+        self._rule.give_back(self._bucket, self._time(), 1, token)
+
+
+class _Held(NamedTuple):
+    """A token that was taken from a shared bucket.
+
+    Attributes:
+        base: what giving it back asks for.
+        until: when, on the pool's monotonic clock, it is worth nothing any more.
+    """
+
+    base: float
+    until: float
 
 
 class SharedTokens:
     """A few tokens of a bucket that all pools share, reserved for the next fetches.
 
     Fetches ask for them, a task of its own gets them, and returns what nobody used. Those of a
-    pool that is killed are lost.
+    pool that is killed are lost, and those whose time goes by: else an idle pool would gather more
+    than the bucket ever holds.
 
     Args:
         buckets: the rate's.
@@ -105,40 +118,52 @@ class SharedTokens:
         self._buckets = buckets
         self._clock = clock
         self._arrived = arrived
-        self._bases: deque[float] = deque()
+        self._held: deque[_Held] = deque()
         self._wanted = 0
         self._used = False
         self._asked = Signal(clock)
 
-    def available(self, wanted: int) -> int:
+    def available(self, wanted: int, asked: int) -> int:
         """See :class:`TokenSource`."""
-        if wanted > len(self._bases):
-            self._wanted = wanted
-            self._asked.set()
-        return min(wanted, len(self._bases))
+        self._forget(asked)
+        self._ask(wanted + asked)
+        return min(wanted, len(self._held) - asked)
 
     def wait(self) -> float | None:
         """See :class:`TokenSource`."""
         return None
 
-    def take(self) -> tuple[float | None, float]:
+    def take(self) -> tuple[Any, float]:
         """See :class:`TokenSource`."""
-        if not self._bases:
-            self.available(_AHEAD)  # no fetch asks for it: the driver cannot choose kinds
+        if not self._held:
+            self._ask(_AHEAD)  # no fetch asks for it: the driver cannot choose kinds
             return None, _SOON
         self._used = True
-        self.available(_AHEAD)
-        return self._bases.popleft(), 0.0
+        token = self._held.popleft()
+        self._ask(_AHEAD)
+        return token, 0.0
 
-    def give_back(self, base: float) -> None:
+    def give_back(self, token: _Held) -> None:
         """See :class:`TokenSource`."""
-        self._bases.append(base)
+        self._held.appendleft(token)
+
+    def _ask(self, wanted: int) -> None:
+        if wanted > len(self._held):
+            self._wanted = wanted
+            self._asked.set()
+
+    def _forget(self, asked: int) -> None:
+        """Drop what is over, but for the first ones: requests under way go by them."""
+        now = self._clock.monotonic()
+        if any(token.until < now for token in self._held):
+            kept = [t for i, t in enumerate(self._held) if i < asked or t.until >= now]
+            self._held = deque(kept)
 
     async def run(self) -> None:
         """Get what is asked for, and return what is not used; for ever."""
         failures = Failures("reserving tokens of a rate limit")
         while True:
-            asked = await self._asked.wait(_HOLD if self._bases else None)
+            asked = await self._asked.wait(_HOLD if self._held else None)
             try:
                 if asked:
                     pause = await self._reserve()
@@ -163,23 +188,24 @@ class SharedTokens:
 
     async def _reserve(self) -> float:
         """Seconds to wait before the next try; 0: there is what was asked for."""
-        missing = self._wanted - len(self._bases)
+        missing = self._wanted - len(self._held)
         if missing <= 0:
             return 0.0
         grant = (await self._buckets.take({"": missing}))[""]
         if grant.tokens:
-            self._bases.extend([grant.base] * grant.tokens)
+            now = self._clock.monotonic()
+            self._held.extend(_Held(grant.base, now + lasts) for lasts in grant.lasts)
             self._arrived()
             return 0.0
-        if self._bases:
+        if self._held:
             return 0.0  # these first; what nobody uses is not to be held for so long
         self._asked.set()  # try again, whether or not a fetch asks meanwhile
         return grant.wait or _SOON
 
     async def _return(self) -> None:
         used, self._used = self._used, False
-        if used or not self._bases:
+        if used or not self._held:
             return
-        bases = list(self._bases)
-        self._bases.clear()
-        await self._buckets.give_back("", len(bases), min(bases))
+        held = list(self._held)
+        self._held.clear()
+        await self._buckets.give_back("", len(held), min(token.base for token in held))
