@@ -22,6 +22,8 @@ PATIENCE = 60.0
 """Seconds after which a worker that says nothing is taken for stuck."""
 
 _TICK = 0.05
+_LAST_WORDS = 5000
+"""So many characters of its error output tell why a worker failed."""
 
 
 def pickled(make_driver: MakeDriver) -> bytes:
@@ -67,6 +69,8 @@ class Worker:
         self.said: list[list[Any]] = []
         """What it said, also before it was killed: ``[word, …]``."""
         self.killed = False
+        self._errors = ""
+        self._reading_errors = asyncio.create_task(self._read_errors())
         self._listening = asyncio.create_task(self._listen())
         self._changed = asyncio.Event()
 
@@ -76,7 +80,16 @@ class Worker:
             if line.endswith(b"\n"):  # else it was killed in the middle of it
                 self.said.append(json.loads(line))
                 self._changed.set()
+        await self._reading_errors
         self._changed.set()
+
+    async def _read_errors(self) -> None:
+        """Pass on what it writes to its error output, and keep it for messages."""
+        assert self.process.stderr is not None
+        while piece := await self.process.stderr.read(4096):
+            text = piece.decode(errors="replace")
+            self._errors += text
+            sys.stderr.write(text)
 
     def words(self, word: str) -> list[list[Any]]:
         """The steps that begin with this word, without it."""
@@ -85,8 +98,12 @@ class Worker:
     def has_said(self, word: str, times: int) -> bool:
         """Whether it has said the word so often; it must not have ended before."""
         said = len(self.words(word)) >= times
-        assert said or not self._listening.done(), f"the worker ended early: {self.said[-3:]}"
+        assert said or not self._listening.done(), f"the worker ended early{self._last_words()}"
         return said
+
+    def _last_words(self) -> str:
+        """What it said in the end."""
+        return f": {self.said[-3:]}\n{self._errors[-_LAST_WORDS:]}"
 
     async def until(self, word: str, times: int = 1) -> None:
         """Wait until it has said the word so often."""
@@ -106,13 +123,13 @@ class Worker:
         if self.process.stdin is not None:
             self.process.stdin.close()
         await self.ended()
-        assert self.process.returncode == 0, f"the worker failed: {self.said[-3:]}"
 
     async def ended(self) -> None:
-        """Wait until it has ended and all that it said was heard."""
+        """Wait until it has ended and all that it said was heard; it fails only if it is killed."""
         async with asyncio.timeout(PATIENCE):
             await self._listening
-            await self.process.wait()
+            code = await self.process.wait()
+        assert self.killed or code == 0, f"the worker failed, exit code {code}{self._last_words()}"
 
     async def clean_up(self) -> None:
         """Kill it if it still runs."""
@@ -142,7 +159,10 @@ async def start_workers(
     try:
         for _ in range(count):
             process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "goncordia_conformance.worker", stdin=PIPE, stdout=PIPE
+                *(sys.executable, "-m", "goncordia_conformance.worker"),
+                stdin=PIPE,
+                stdout=PIPE,
+                stderr=PIPE,
             )
             worker = Worker(process)
             workers.append(worker)

@@ -14,11 +14,12 @@ import os
 import pickle
 import sys
 import threading
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 from uuid import UUID
 
-from goncordia import Job
+from goncordia import CronScheduler, Job, PeriodicJob, QueuePolicy, RateLimit, every
 from goncordia.driver import AnyDriver, Finish, NewJob
 from goncordia_conformance.lab import Session, claim_of, outcome_of, still_busy
 from goncordia_conformance.workload import Work
@@ -109,6 +110,51 @@ async def pool(driver: AnyDriver, stop: Stop, *, lease: float) -> None:
             await asyncio.sleep(IDLE)
 
 
+async def limited(
+    driver: AnyDriver, stop: Stop, *, lease: float, limit: int, per: float
+) -> None:
+    """Run a worker pool that shares a rate with others."""
+
+    async def handle(job: Job[Work]) -> None:
+        say("run", str(job.id), time.monotonic())
+
+    rate = RateLimit(limit, per=per, scope="global")
+    policies = {"default": QueuePolicy(rate=rate)}
+    async with make_pool(driver, handle, lease=lease, queue_policies=policies):
+        say("ready")
+        while not stop.asked:  # noqa: ASYNC110 - it is a thread that hears of it
+            await asyncio.sleep(IDLE)
+
+
+async def slots(driver: AnyDriver, stop: Stop, *, lease: float) -> None:
+    """Run a worker pool in which some jobs go on for ever, the first time."""
+
+    async def handle(job: Job[Work]) -> None:
+        if job.args.number < 0 and job.attempt == 1:
+            say("hangs", str(job.id))
+            await asyncio.Event().wait()
+        say("run", str(job.id), time.monotonic())
+        await asyncio.sleep(0.003)
+        say("ran", str(job.id), time.monotonic())
+
+    async with make_pool(driver, handle, lease=lease):
+        say("ready")
+        while not stop.asked:  # noqa: ASYNC110 - it is a thread that hears of it
+            await asyncio.sleep(IDLE)
+
+
+async def schedule(driver: AnyDriver, stop: Stop, *, lease: float, interval: float) -> None:
+    """Run a scheduler, and say when it begins and ends to lead."""
+    entry = PeriodicJob(every(interval), Work(), id="tick", catch_up="all")
+    led: bool | None = None
+    async with CronScheduler(driver, [entry], lease=lease) as scheduler:
+        while not stop.asked:
+            if scheduler.leading is not led:
+                led = scheduler.leading
+                say("leads" if led else "follows")
+            await asyncio.sleep(IDLE)
+
+
 async def insert(driver: AnyDriver, stop: Stop, *, batches: list[list[str]]) -> None:
     """Insert batch after batch."""
     for number, ids in enumerate(batches):
@@ -129,6 +175,9 @@ ROLES: dict[str, Callable[..., Awaitable[None]]] = {
     "claim": claim,
     "work": work,
     "pool": pool,
+    "limited": limited,
+    "slots": slots,
+    "schedule": schedule,
     "insert": insert,
     "migrate": migrate,
 }
@@ -138,7 +187,9 @@ def _import(name: str, file: str) -> None:
     """Make a module known under its name, from its file if there is no other way."""
     try:
         importlib.import_module(name)
-    except ImportError:
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+            raise  # it is there, and what it needs is not
         spec = importlib.util.spec_from_file_location(name, file)
         assert spec is not None
         assert spec.loader is not None
