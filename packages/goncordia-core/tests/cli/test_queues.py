@@ -75,7 +75,7 @@ def test_workers(run: Run, driver: MemoryDriver) -> None:
     asyncio.run(start("alive", 1))
     result = run("workers")
     assert result.exit_code == 0
-    at = ["2026-01-01", "00:01:30.000Z"]
+    at = ["2026-01-01", "00:01:30Z"]
     alive = [str(ids[1]), "alive", "live", *at, *at, "60", "s"]
     assert cells(result.stdout) == [alive]
     assert {line[2] for line in cells(run("workers", "--all").stdout)} == {"live", "silent"}
@@ -96,7 +96,7 @@ def test_cron(run: Run, driver: MemoryDriver) -> None:
     result = run("cron", "list")
     assert result.exit_code == 0
     schedule = ["0", "9", "*", "*", "*", "UTC"]
-    at = ["2026-01-01", "09:00:00.000Z"]
+    at = ["2026-01-01", "09:00:00Z"]
     assert cells(result.stdout) == [["daily", "report", *schedule, "never", *at]]
     (one,) = msgspec.json.decode(run("cron", "list", "--json").stdout)["schedules"]
     assert one == {

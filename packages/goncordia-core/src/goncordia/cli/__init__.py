@@ -20,10 +20,11 @@ def main() -> None:
     try:
         from goncordia.cli.app import app  # noqa: PLC0415 - what it imports may be missing
     except ModuleNotFoundError as error:
-        if error.name not in _NEEDED:
+        missing = (error.name or "").partition(".")[0]
+        if missing not in _NEEDED:
             raise
         print(
-            f"goncordia: the command line needs {error.name}: pip install 'goncordia-core[cli]'",
+            f"goncordia: the command line needs {missing}: pip install 'goncordia-core[cli]'",
             file=sys.stderr,
         )
         sys.exit(2)

@@ -9,6 +9,7 @@ import typer
 from goncordia.cli import views
 from goncordia.cli.backend import Url, driving, run
 from goncordia.cli.outcome import reported
+from goncordia.cli.tables import show
 from goncordia.periodic import ScheduleInfo, list_schedules
 
 __all__ = ["cron", "list_cron"]
@@ -39,13 +40,13 @@ def list_cron(
                 each.kind,
                 each.schedule,
                 *(
-                    "never" if when is None else views.moment(when)
+                    "never" if when is None else views.second(when)
                     for when in (each.last, each.next)
                 ),
             )
             for each in found
         )
-        views.console().print(views.lines(names, rows))
+        show(names, rows, spare=("kind", "last"))
 
 
 async def _schedules(url: str | None) -> list[ScheduleInfo]:

@@ -13,6 +13,7 @@ from goncordia.cli.examining import Diagnosis, examine
 from goncordia.cli.loading import load_registry
 from goncordia.cli.outcome import FAILED, reported
 from goncordia.cli.settings import read_settings
+from goncordia.cli.tables import safe
 from goncordia.registry import Registry
 
 __all__ = ["doctor"]
@@ -55,6 +56,6 @@ def _print(found: Diagnosis) -> None:
         oldest = "none" if found.oldest_due is None else f"for {found.oldest_due:.0f} s"
         typer.echo(f"oldest due  {oldest}")
     for finding in found.findings:
-        typer.echo(f"{finding.level}: {views.safe(finding.message)}")
+        typer.echo(f"{finding.level}: {safe(finding.message)}")
     if not found.findings:
         typer.echo("nothing is wrong")

@@ -62,7 +62,7 @@ def list_jobs(
             data = {"jobs": [views.plain(info) for info in page.jobs], "cursor": page.cursor}
             typer.echo(views.as_json(data))
             return
-        views.console().print(views.table(page.jobs))
+        views.show_list(page.jobs)
         if page.cursor is not None:
             typer.echo(f"more: --cursor {page.cursor}")
 
@@ -79,7 +79,7 @@ def show(
         if as_json:
             typer.echo(views.as_json(views.plain(info)))
         else:
-            views.console().print(views.details(info))
+            views.show_details(info)
 
 
 for name, change in CHANGES.items():

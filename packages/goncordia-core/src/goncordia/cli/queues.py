@@ -9,6 +9,7 @@ import typer
 from goncordia.cli import filters, views
 from goncordia.cli.backend import Url, opened, run
 from goncordia.cli.outcome import reported
+from goncordia.cli.tables import safe, show
 from goncordia.client import QueueInfo
 
 __all__ = ["list_queues", "pause", "queues", "resume"]
@@ -29,7 +30,7 @@ def list_queues(
             typer.echo(views.as_json({"queues": found}))
             return
         names = ("queue", "available", "scheduled", "retryable", "running", "due for", "")
-        views.console().print(views.lines(names, map(_line, found)))
+        show(names, map(_line, found), spare=("retryable", "scheduled", "running"))
 
 
 @queues.command()
@@ -43,7 +44,7 @@ def pause(
     """Let workers claim nothing more of a queue; what runs goes on."""
     with reported():
         run(_pause(url, name, create))
-        typer.echo(f"{views.safe(name)} is paused")
+        typer.echo(f"{safe(name)} is paused")
 
 
 @queues.command()
@@ -51,7 +52,7 @@ def resume(name: _Name, url: Url = None) -> None:
     """Take a pause back."""
     with reported():
         run(_resume(url, name))
-        typer.echo(f"{views.safe(name)} is not paused")
+        typer.echo(f"{safe(name)} is not paused")
 
 
 async def _queues(url: str | None) -> list[QueueInfo]:

@@ -1,25 +1,22 @@
-"""Jobs as tables and as JSON."""
+"""Jobs for people and as JSON."""
 
 from __future__ import annotations
 
 import base64
 import math
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, Final
 
 import msgspec
-from rich import box
-from rich.console import Console, Group
-from rich.table import Table
 from rich.text import Text
 
+from goncordia.cli.tables import console, show, text
 from goncordia.client import JobInfo
 from goncordia.driver import JobState
 from goncordia.payload.codec import CONTENT_JSON
 
-__all__ = ["as_json", "console", "details", "lines", "moment", "plain", "safe", "table"]
+__all__ = ["as_json", "moment", "plain", "second", "show_details", "show_list"]
 
 _STYLES: Final = {
     JobState.AVAILABLE: "cyan",
@@ -30,15 +27,6 @@ _STYLES: Final = {
     JobState.DISCARDED: "red",
     JobState.CANCELLED: "magenta",
 }
-_WIDE: Final = 200
-# What a job says must not steer the terminal.
-_CONTROL: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-
-
-def console() -> Console:
-    """Where tables go: stdout, in colour and as wide as the terminal if it is one."""
-    out = Console(highlight=False)
-    return out if out.is_terminal else Console(highlight=False, width=_WIDE)
 
 
 def plain(info: JobInfo) -> dict[str, Any]:
@@ -66,19 +54,8 @@ def as_json(data: object) -> str:
     return msgspec.json.format(msgspec.json.encode(data), indent=2).decode()
 
 
-def lines(names: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
-    """A table of anything, with these columns; the first is never cut."""
-    made = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for number, name in enumerate(names):
-        # An id or a name that is cut is of no use.
-        made.add_column(name, no_wrap=number == 0, overflow="fold")
-    for row in rows:
-        made.add_row(*(cell if isinstance(cell, Text) else _text(cell) for cell in row))
-    return made
-
-
-def table(jobs: Iterable[JobInfo]) -> Table:
-    """A line for each job."""
+def show_list(jobs: Iterable[JobInfo]) -> None:
+    """Print a line for each job."""
     names = ("id", "kind", "queue", "state", "attempt", "run at", "created at")
     rows = (
         (
@@ -87,28 +64,27 @@ def table(jobs: Iterable[JobInfo]) -> Table:
             info.queue,
             Text(info.state, _STYLES[info.state]),
             _attempt(info),
-            moment(info.run_at),
-            moment(info.created_at),
+            second(info.run_at),
+            second(info.created_at),
         )
         for info in jobs
     )
-    return lines(names, rows)
+    show(names, rows, spare=("created at", "run at", "attempt", "queue"))
 
 
-def details(info: JobInfo) -> Group:
-    """All there is to say about one job."""
-    facts = Table(box=None, show_header=False, pad_edge=False)
-    facts.add_column(style="bold", no_wrap=True)
-    facts.add_column(overflow="fold")
-    for name, value in _facts(info):
-        facts.add_row(name, value if isinstance(value, Text) else _text(value))
-    parts: list[Any] = [facts]
+def show_details(info: JobInfo) -> None:
+    """Print all there is to say about one job, its lines as long as they are, to be copied."""
+    out = console()
+    facts = [(name, text(value)) for name, value in _facts(info)]
+    indent = max(len(name) for name, _ in facts) + 2
+    for name, value in facts:
+        lines = Text("\n" + " " * indent).join(value.split("\n", allow_blank=True))
+        out.print(Text(name.ljust(indent), "bold") + lines, soft_wrap=True)
     for error in info.errors:
         title = f"attempt {error.attempt}, {moment(error.at)}: {error.type}: {error.message}"
-        parts.append(Text("\n") + _text(title))
+        out.print(text(f"\n{title}"), soft_wrap=True)
         if error.traceback:
-            parts.append(_text(error.traceback.rstrip()))
-    return Group(*parts)
+            out.print(text(error.traceback.rstrip()), soft_wrap=True)
 
 
 def _facts(info: JobInfo) -> Iterable[tuple[str, Any]]:
@@ -148,15 +124,11 @@ def _attempt(info: JobInfo) -> str:
     return f"{info.attempt}" if info.max_attempts is None else f"{info.attempt}/{info.max_attempts}"
 
 
+def second(when: datetime) -> str:
+    """A time for a table: UTC, to the second."""
+    return f"{when:%Y-%m-%d %H:%M:%S}Z"
+
+
 def moment(when: datetime) -> str:
     """A time for people: UTC, to the millisecond."""
     return when.isoformat(sep=" ", timespec="milliseconds").replace("+00:00", "Z")
-
-
-def safe(value: object) -> str:
-    """The text of a value, without what steers a terminal."""
-    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", str(value))
-
-
-def _text(value: object) -> Text:
-    return Text(safe(value))

@@ -11,6 +11,7 @@ from goncordia.cli import views
 from goncordia.cli.backend import Url, driving, run
 from goncordia.cli.examining import is_live
 from goncordia.cli.outcome import reported
+from goncordia.cli.tables import show
 
 __all__ = ["workers"]
 
@@ -29,7 +30,7 @@ def workers(
             typer.echo(views.as_json({"workers": found}))
             return
         names = ("session", "worker", "state", "opened at", "beat at", "lease")
-        views.console().print(views.lines(names, map(_line, found)))
+        show(names, map(_line, found), spare=("opened at", "lease", "beat at"))
 
 
 async def _pools(url: str | None) -> list[dict[str, Any]]:
@@ -48,6 +49,6 @@ async def _pools(url: str | None) -> list[dict[str, Any]]:
 
 def _line(pool: dict[str, Any]) -> list[object]:
     times = [
-        "" if when is None else views.moment(when) for when in (pool["opened_at"], pool["beat_at"])
+        "" if when is None else views.second(when) for when in (pool["opened_at"], pool["beat_at"])
     ]
     return [pool["id"], pool["worker_id"], pool["state"], *times, f"{pool['lease']:g} s"]
