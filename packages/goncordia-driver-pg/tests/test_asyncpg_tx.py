@@ -9,6 +9,7 @@ from typing import Any
 
 import asyncpg
 import pytest
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from goncordia.driver import After, Finish, JobState, ListFilter, NewJob
 from goncordia.errors import (
@@ -75,16 +76,19 @@ async def test_what_is_no_transaction_is_refused(
 ) -> None:
     others: list[tuple[Any, str]] = [
         (db, "in no transaction"),
-        (pool, "Pool is not an asyncpg.Connection"),
-        (db.transaction(), "Transaction is not an asyncpg.Connection"),
+        (pool, "Pool is not an asyncpg.Connection.*: it is a pool: take a connection of it, and"),
+        (db.transaction(), "Transaction is not an .*: it is the transaction: hand over the conn"),
+        (sync_db.cursor(), "Cursor is not an asyncpg.Connection.*: it is a cursor"),
+        (AsyncSession(), "AsyncSession is not an .*: it is an object of SQLAlchemy: hand over"),
         (sync_db, "an object of psycopg, for which PsycopgDriver is made"),
         (None, "NoneType is not"),
     ]
     for other, says in others:
         with pytest.raises(ConfigurationError, match=f"tx: .*{says}"):
             driver.unwrap_tx(other)
-    with pytest.raises(UnsupportedError, match="sync_tx"):
+    with pytest.raises(UnsupportedError, match=r"sync_tx: .* there is PsycopgDriver") as caught:
         driver.unwrap_sync_tx(db)  # type: ignore[arg-type]
+    assert caught.value.capability == "sync_tx"
 
 
 async def test_what_is_over_is_refused(

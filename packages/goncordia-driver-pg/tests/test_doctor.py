@@ -8,7 +8,7 @@ import asyncpg
 import pytest
 
 from goncordia.errors import ConfigurationError
-from goncordia_driver_pg.doctor import Server, examine
+from goncordia_driver_pg.doctor import Server, examine, server
 from goncordia_sql import ParamStyle, Rows, run_sync
 from goncordia_sql.postgres import PostgresDialect
 
@@ -79,7 +79,7 @@ def test_of_a_good_server_nothing_is_said() -> None:
         (
             {"tables": (table("job", True, False, True, True),)},
             "error",
-            "'me' may neither enqueue nor work on jobs: it lacks INSERT on job",
+            "'me' may neither enqueue nor work on jobs: it lacks INSERT on job; which rights",
         ),
         (
             {"tables": (table("job", False, True, False, False, some=True),)},
@@ -104,6 +104,13 @@ def test_an_old_server_is_refused() -> None:
     GOOD._replace(version=140000).check()
     with pytest.raises(ConfigurationError, match="is PostgreSQL 13; Goncordia needs 14"):
         GOOD._replace(version=130022).check()
+
+
+def test_the_version_is_the_servers_number() -> None:
+    found = run_sync(server(DIALECT), Answers([(130022, "UTF8", False)]))
+    assert found == Server(130022, "UTF8", False)
+    with pytest.raises(ConfigurationError, match=r"^dsn: the server is PostgreSQL 13; Goncordia"):
+        found.check()
 
 
 async def test_the_opening_looks_at_the_version(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:

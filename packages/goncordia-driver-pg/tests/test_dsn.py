@@ -11,7 +11,10 @@ import pytest
 import goncordia
 from goncordia.errors import ConfigurationError
 from goncordia_driver_pg import AsyncpgDriver, PsycopgDriver
+from goncordia_driver_pg.addresses import where
+from goncordia_driver_pg.asyncpg_parameters import WORDS as ASYNCPG
 from goncordia_driver_pg.dsn import read_url
+from goncordia_driver_pg.psycopg_parameters import WORDS as LIBPQ
 
 BOTH = pytest.mark.parametrize("cls", [AsyncpgDriver, PsycopgDriver])
 
@@ -25,7 +28,35 @@ BOTH = pytest.mark.parametrize("cls", [AsyncpgDriver, PsycopgDriver])
         ("postgresql://u:secret@h:abc/d", "its port is not a number from 1 to 65535"),
         ("postgresql://u:secret@h:99999/d", "its port is not a number from 1 to 65535"),
         ("postgresql://u:sec/ret@h/d", "its port is not a number from 1 to 65535; in a password"),
+        ("postgresql://u:sec?ret@h/d", "what follows '[?]' is not made of name=value"),
+        ("postgresql://u:7?secret@h/d", "what follows '[?]' is not made of name=value"),
+        ("postgresql://u:sec#ret@h/d", "there is a '#' in it; in a password '/' is written"),
         ("postgresql://u:secret@[::1/d", "its host is none; an IPv6 address is in brackets"),
+        ("postgresql://u:secret@h/d?port=abc", "its port is not a number from 1 to 65535"),
+        ("postgresql://u:secret@a,,b/d", "there is an empty place in its list of hosts"),
+        ("postgresql://u:secret@,/d", "there is an empty place in its list of hosts"),
+        ("postgresql:///d?host=a,&password=secret", "an empty place in its list of hosts"),
+        ("postgresql://u:secret@a,b/d?port=1,2,3", "port: there are 3 ports for 2 hosts"),
+        ("postgresql://u:secret@a/d?host=b", "'host' follows '[?]' and is before it as well"),
+        ("postgresql://u:secret@a:1/d?port=2", "'port' follows '[?]' and is before it as well"),
+        ("postgresql://u:secret@a/d?user=v", "'user' follows '[?]' and is before it as well"),
+        ("postgresql://u:x@a/d?password=secret", "'password' follows '[?]' and is before it"),
+        ("postgresql://u:secret@a/d?dbname=e", "'dbname' follows '[?]' and is before it"),
+        ("postgresql://u:secret@h/d?sslmod=require", "'sslmod' is no word .* mean 'sslmode'[?]"),
+        ("postgresql://u:secret@h/d?ssl=require", "'ssl' is no word of a DSN; .* 'sslmode'[?]"),
+        ("postgresql://u:secret@h/d?hots=a", "'hots' is no word of a DSN; did you mean 'host'[?]"),
+        ("postgresql://u@h/d?passwd=secret", "'passwd' is no word .* did you mean 'password'[?]"),
+        ("postgresql://u:secret@h/d?schema=x", "'schema' is an argument of the driver, or a word"),
+        ("postgresql://u:secret@h/d?sslmode=on", "sslmode: 'on' is not one of disable, allow,"),
+        (
+            "postgresql://u:secret@h/d?target_session_attrs=readwrite",
+            "target_session_attrs: 'readwrite' is not one of any, read-write, read-only, primary",
+        ),
+        (
+            "postgresql://u:secret@h/d?sslmode=allow&sslmode=disable",
+            "'sslmode' is in it twice; give it once",
+        ),
+        ("postgresql://u:secret@h/d?sslmode", "what follows '[?]' is not made of name=value"),
         (None, "NoneType is not a DSN"),
         (5, "int is not a DSN"),
     ],
@@ -38,9 +69,65 @@ def test_what_is_no_dsn_is_refused(cls: Any, dsn: object, says: str) -> None:
 
 
 @BOTH
-@pytest.mark.parametrize("host", ["h", "h:5432", "[::1]", "[::1]:5432", "a:5432,b:5433", "u:p@h:1"])
-def test_hosts_and_ports(cls: Any, host: str) -> None:
-    cls(f"postgresql://{host}/d")
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "h/d",
+        "h:5432/d",
+        "[::1]/d",
+        "[::1]:5432/d",
+        "a:5432,b:5433/d",
+        "a,b/d?target_session_attrs=read-write&sslmode=verify-full",
+        "u:p@h:1/d",
+        "u:p%40%2F%3A%3F%23@h:1",
+        "/d?host=/run/postgresql&port=5433",
+        "/d?host=a,b&port=1,2",
+        "a,b?dbname=d",
+        "h/d?options=-c%20lock_timeout%3D5&application_name=shop",
+        "",
+    ],
+)
+def test_what_is_right_is_taken(cls: Any, rest: str) -> None:
+    cls(f"postgresql://{rest}")
+
+
+def test_what_only_one_library_knows() -> None:
+    url = "postgresql://h/d?connect_timeout=3"
+    PsycopgDriver(url)
+    with pytest.raises(ConfigurationError, match="asyncpg has no 'connect_timeout' in a DSN"):
+        AsyncpgDriver(url)
+    url = "postgresql://h/d?statement_timeout=3"
+    AsyncpgDriver(url)
+    says = "libpq has no 'statement_timeout' in a DSN; a setting of the server is given as options="
+    with pytest.raises(ConfigurationError, match=says):
+        PsycopgDriver(url)
+
+
+def test_no_setting_of_the_server_is_taken_for_a_slip(sync_db: Any) -> None:
+    names = sync_db.execute(
+        "SELECT name FROM pg_settings WHERE context LIKE ANY(%s)",
+        [["user", "superuser%", "%backend"]],
+    ).fetchall()
+    assert len(names) > 100
+    for (name,) in names:
+        AsyncpgDriver(f"postgresql://h/d?{name}=1")
+
+
+@pytest.mark.parametrize(
+    ("rest", "says"),
+    [
+        ("h/d", "h:5432"),
+        ("u:secret@h:1/d", "h:1"),
+        ("u:secret@a,b:7/d", "a:5432, b:7"),
+        ("[::1]:5/d", "[::1]:5"),
+        ("/d?host=a,b&port=1,2", "a:1, b:2"),
+        ("/d?host=%2Ftmp&port=5433", "/tmp:5433"),
+        ("a,b/d?port=6", "a:6, b:6"),
+        ("/d", "the server"),
+    ],
+)
+def test_where_it_is(rest: str, says: str) -> None:
+    assert where(f"postgresql://{rest}") == says
 
 
 @BOTH
@@ -64,7 +151,7 @@ def test_bad_options_are_refused(cls: Any, options: dict[str, Any], says: str) -
 
 def test_psycopg_refuses_what_libpq_does_not_understand() -> None:
     with pytest.raises(ConfigurationError, match="pool: libpq does not understand it"):
-        PsycopgDriver("postgresql://h/d?nonsense=1")
+        PsycopgDriver("postgresql://h/d?user=%zz")
 
 
 async def test_pools_of_the_other_library_are_refused() -> None:
@@ -97,12 +184,16 @@ def test_a_url_picks_the_driver(url: str, cls: type) -> None:
 
 
 def test_a_url_holds_the_drivers_own_options() -> None:
-    url = "postgresql+psycopg://u:p%40@h:5/d?schema=my+jobs&sslmode=require&side=x&prepare=false"
-    read = read_url(url)
-    assert read == ("postgresql://u:p%40@h:5/d?sslmode=require", "my jobs", "x", False)
-    assert read_url("postgres://h/d") == ("postgresql://h/d", "goncordia", None, True)
+    url = "postgresql+psycopg://u:p%40@h:5/d?schema=my+jobs&options=-c%20a%3Db&side=x&prepare=false"
+    read = read_url(url, LIBPQ)
+    # libpq does not take '+' for a space.
+    assert read == ("postgresql://u:p%40@h:5/d?options=-c%20a%3Db", "my jobs", "x", False)
+    assert read_url("postgres://h/d", ASYNCPG) == ("postgresql://h/d", "goncordia", None, True)
     with pytest.raises(ConfigurationError, match="prepare: 'maybe' is not true or false"):
-        read_url("postgresql://h/d?prepare=maybe")
+        read_url("postgresql://h/d?prepare=maybe", ASYNCPG)
+    for words in (ASYNCPG, LIBPQ):
+        with pytest.raises(ConfigurationError, match=r"url: 'shema' is no .* mean 'schema'[?]"):
+            read_url("postgresql://h/d?shema=jobs", words)
 
 
 def test_without_prepared_statements_nobody_listens() -> None:

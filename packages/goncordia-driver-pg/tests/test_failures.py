@@ -19,6 +19,7 @@ from goncordia.errors import (
     DriverUnavailableError,
     MigrationRequiredError,
 )
+from goncordia_driver_pg import AsyncpgDriver, PsycopgDriver
 from goncordia_sql import Op, Statement
 
 NewJobs = Callable[..., NewJob]
@@ -58,9 +59,12 @@ async def waiting(db: asyncpg.Connection, task: asyncio.Task[Any]) -> list[int]:
 async def test_a_server_that_is_not_there(make: Any) -> None:
     driver = make(NOWHERE)
     began = time.monotonic()
-    with pytest.raises(DriverUnavailableError) as caught:
+    with pytest.raises(
+        DriverUnavailableError, match=r"^could not connect to 127\.0\.0\.1:1: "
+    ) as caught:
         await driver.open()
     assert caught.value.outcome == "not_applied"
+    assert caught.value.__cause__ is not None
     assert time.monotonic() - began < 10
     await driver.aclose()
 
@@ -68,6 +72,47 @@ async def test_a_server_that_is_not_there(make: Any) -> None:
 async def test_a_database_that_is_not_there(make: Any, pg_dsn: str) -> None:
     with pytest.raises(ConfigurationError, match=r"dsn: .*nonsense.* does not exist"):
         await make(pg_dsn.rpartition("/")[0] + "/nonsense").open()
+
+
+async def test_a_pool_of_yours_that_reaches_no_server(pg_schema: str) -> None:
+    async with asyncpg.create_pool(NOWHERE, min_size=0) as pool:
+        with pytest.raises(DriverUnavailableError, match=r"^could not connect to the server: "):
+            await AsyncpgDriver(pool, schema=pg_schema).open()
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ("-c%20nonsense%3D5", 'dsn: .* unrecognized configuration parameter "nonsense"'),
+        ("-c%20lock_timeout%3Dlong", 'dsn: .* invalid value for parameter "lock_timeout"'),
+        ("-c%20port%3D5", 'dsn: .* parameter "port" cannot be changed'),
+    ],
+)
+async def test_a_setting_that_the_server_refuses(
+    make: Any, pg_dsn: str, options: str, says: str
+) -> None:
+    driver = make(f"{pg_dsn}{'&' if '?' in pg_dsn else '?'}options={options}")
+    with pytest.raises(ConfigurationError, match=says):
+        await driver.open()
+    await driver.aclose()
+
+
+@pytest.mark.parametrize(
+    ("cls", "word", "says"),
+    [
+        (AsyncpgDriver, "gsslib=nonesuch", "pool: gsslib parameter must be"),
+        (PsycopgDriver, "sslnegotiation=nonesuch", "pool: invalid sslnegotiation value: "),
+        (PsycopgDriver, "keepalives_idle=nonesuch", "pool: invalid integer value "),
+        (PsycopgDriver, "connect_timeout=nonesuch", "pool: bad value for connect_timeout: "),
+    ],
+)
+async def test_a_value_that_the_library_refuses(
+    cls: Any, pg_dsn: str, word: str, says: str
+) -> None:
+    driver = cls(f"{pg_dsn}{'&' if '?' in pg_dsn else '?'}{word}")
+    with pytest.raises(ConfigurationError, match=f"^{says}"):
+        await driver.open()
+    await driver.aclose()
 
 
 async def test_a_schema_that_is_not_there(make: Any, new_job: NewJobs) -> None:
@@ -233,7 +278,7 @@ async def test_too_few_rights_are_said(make: Any, pg_roles: Any, new_job: NewJob
         with pytest.raises(DriverUnavailableError, match="too few rights in schema") as caught:
             await driver.executor().insert_many([new_job()])
         assert caught.value.outcome == "not_applied"
-        assert "docs/postgresql.md" in str(caught.value)
+        assert "docs/postgresql/roles.md" in str(caught.value)
 
 
 async def test_errors_are_translated_on_the_way_to_a_connection(make: Any) -> None:

@@ -13,6 +13,7 @@ import pytest
 from psycopg.adapt import Dumper, Loader
 from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool, ConnectionPool
+from sqlalchemy.orm import Session
 
 from goncordia.driver import After, Finish, JobState, ListFilter, NewJob
 from goncordia.errors import (
@@ -128,13 +129,19 @@ async def test_what_is_over_is_refused(side: Side) -> None:
         side.unwrap(connection)
 
 
-async def test_what_is_none_is_refused(side: Side, db: Any, pg_dsn: str) -> None:
+async def test_what_is_none_is_refused(side: Side, db: Any, sync_db: Any, pg_dsn: str) -> None:
     others: list[tuple[Any, str]] = [
         (db, "an object of asyncpg, for which AsyncpgDriver is made"),
         (None, "NoneType is not a psycopg"),
         ("BEGIN", "str is not a psycopg"),
-        (AsyncConnectionPool("", open=False), "it is a pool; take a connection"),
-        (ConnectionPool("", open=False), "it is a pool; take a connection"),
+        (AsyncConnectionPool("", open=False), "it is a pool: take a connection"),
+        (ConnectionPool("", open=False), "it is a pool: take a connection"),
+        (sync_db.cursor(), "Cursor is not .*: it is a cursor: hand over its connection, cursor."),
+        (
+            psycopg.Transaction(sync_db),
+            "it is the transaction: hand over its connection, tx.connection",
+        ),
+        (Session(), "Session is not .*: it is an object of SQLAlchemy: .*sqlalchemy.md"),
     ]
     for other, says in others:
         with pytest.raises(ConfigurationError, match=f"tx: .*{says}"):

@@ -20,6 +20,7 @@ from goncordia.errors import (
     DriverBusyError,
     DriverUnavailableError,
     MigrationRequiredError,
+    UnsupportedError,
 )
 from goncordia_driver_pg import AsyncpgDriver, PsycopgDriver
 
@@ -153,6 +154,9 @@ async def test_a_synchronous_pool_serves_nothing_else(pg_dsn: str, migrated: str
         assert driver.listener() is None
         assert driver.heartbeater() is None
         assert driver.capabilities.native_tx == "none"
+        async with await psycopg.AsyncConnection.connect(pg_dsn) as connection:
+            with pytest.raises(UnsupportedError, match=r"native_tx: .* serves SyncClient only"):
+                driver.unwrap_tx(connection)
         await driver.aclose()
 
 

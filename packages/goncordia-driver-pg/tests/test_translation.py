@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from goncordia.errors import (
@@ -12,7 +14,7 @@ from goncordia.errors import (
     MigrationRequiredError,
     TransactionAbortedError,
 )
-from goncordia_driver_pg.errors import Failure, Stage, translation
+from goncordia_driver_pg.errors import Failure, Stage, translation, unconnected
 
 CODES = [
     ("08006", DriverUnavailableError),
@@ -48,7 +50,24 @@ def test_each_code_has_its_error(code: str, kind: type[Exception]) -> None:
     assert code in str(error)
 
 
-@pytest.mark.parametrize("code", ["28000", "28P01", "3D000"])
+def test_a_right_that_is_missing_names_the_page_of_rights() -> None:
+    error = translation(Failure("permission denied for table job", "42501", "ERROR"), "jobs", "tx")
+    page = str(error).partition("is in ")[2].partition(" ")[0]
+    assert page.endswith("docs/postgresql/roles.md")
+    assert (Path(__file__).parents[3] / page.partition("/main/")[2]).exists()
+
+
+def test_a_connection_that_was_never_made_is_not_lost() -> None:
+    made = translation(Failure("it broke", lost=True), "jobs", "running")
+    assert str(made) == "the connection is lost: it broke"
+    never = unconnected(Failure("refused", lost=True, sent=True), "h:1")
+    assert str(never) == "could not connect to h:1: refused"
+    assert never is not None
+    assert never.outcome == "not_applied"
+    assert unconnected(Failure("no such role", "28000", "FATAL"), "h:1") is None
+
+
+@pytest.mark.parametrize("code", ["28000", "28P01", "3D000", "42704", "22023", "55P02", "08P01"])
 def test_a_wrong_dsn_is_said_at_the_opening(code: str) -> None:
     error = translation(Failure("no", code, "FATAL"), "jobs", "opening")
     assert type(error) is ConfigurationError

@@ -65,6 +65,8 @@ class AsyncpgLibrary:
             )
             if severity is not None:
                 return Failure(_line(error), error.sqlstate, severity, sent)
+        if isinstance(error, asyncpg.ClientConfigurationError):
+            return Failure(_line(error), misused=True)
         if isinstance(error, ValueError | asyncpg.DataError):
             # Its own message shows the value.
             return Failure("asyncpg cannot encode a value", "22000", "ERROR", sent)
@@ -74,7 +76,7 @@ class AsyncpgLibrary:
             return Failure(f"{_line(error)}: await that first", misused=True)
         if isinstance(error, TimeoutError):
             return Failure(_line(error) or "the server did not answer in time", sent=sent)
-        return Failure(f"the connection is lost: {_line(error) or type(error).__name__}", sent=sent)
+        return Failure(_line(error) or type(error).__name__, sent=sent, lost=True)
 
 
 def _line(error: Exception) -> str:

@@ -8,15 +8,15 @@ from typing import Any, ClassVar, Final, Self, TypeAlias
 import asyncpg
 
 from goncordia.clock import Clock
-from goncordia.driver import NoTransactions, TxExecutor
-from goncordia.errors import ConfigurationError
+from goncordia.driver import NoTransactions, SyncTxExecutor, TxExecutor
+from goncordia.errors import ConfigurationError, UnsupportedError
 from goncordia_driver_pg.asyncpg_connections import (
     AsyncpgBorrowed,
     AsyncpgLibrary,
     AsyncpgSide,
     AsyncpgTx,
 )
-from goncordia_driver_pg.asyncpg_parameters import Parameters
+from goncordia_driver_pg.asyncpg_parameters import WORDS, Parameters
 from goncordia_driver_pg.asyncpg_tx import AsyncpgTxConnection
 from goncordia_driver_pg.connections import AsyncPool
 from goncordia_driver_pg.driver import PostgresDriver
@@ -28,6 +28,11 @@ from goncordia_driver_pg.tx import PgTxExecutor
 __all__ = ["AsyncpgDriver"]
 
 AnyPool: TypeAlias = Pool[AsyncpgSide] | Pool[AsyncpgBorrowed]
+
+_NO_SYNC: Final = (
+    "asyncpg has no synchronous connections; for transactions in synchronous code there is "
+    "PsycopgDriver (postgresql+psycopg://)"
+)
 
 _SYNC_POOL: Final = 4
 """Connections for synchronous code, beside a pool that was passed in."""
@@ -105,7 +110,7 @@ class AsyncpgDriver(PostgresDriver[AsyncpgTx, NoTransactions]):
         Raises:
             ConfigurationError: the URL is wrong.
         """
-        read = read_url(url)
+        read = read_url(url, WORDS)
         return cls(read.dsn, schema=read.schema, side=read.side, prepare=read.prepare)
 
     async def _pool(self) -> AsyncPool:
@@ -138,6 +143,14 @@ class AsyncpgDriver(PostgresDriver[AsyncpgTx, NoTransactions]):
             ConfigurationError: it is no connection of asyncpg, or is closed, or in no transaction.
         """
         return PgTxExecutor(self._tx_ops, self._runner, self._watcher, AsyncpgTxConnection(tx))
+
+    def unwrap_sync_tx(self, tx: NoTransactions, /) -> SyncTxExecutor:
+        """Refused: there are no synchronous transactions of asyncpg.
+
+        Raises:
+            UnsupportedError: always; it names the driver that has.
+        """
+        raise UnsupportedError(self.name, "sync_tx", _NO_SYNC)
 
 
 def _is_here(pool: asyncpg.Pool[Any]) -> bool:

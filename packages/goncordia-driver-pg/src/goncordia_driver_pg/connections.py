@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator
 from typing import Any, Final, Protocol, TypeVar
 
 from goncordia.errors import DriverBusyError, TransactionAbortedError
-from goncordia_driver_pg.errors import Failure, Stage, translation
+from goncordia_driver_pg.errors import Failure, Stage, translation, unconnected
 from goncordia_sql import AsyncConnection as SqlAsyncConnection
 from goncordia_sql import Batch, Op, Statement, transact_async, transact_sync
 from goncordia_sql import SyncConnection as SqlSyncConnection
@@ -163,6 +163,11 @@ class _Translator:
         failure = failure._replace(applied=applied, replica=replica)
         return translation(failure, self._schema, stage)
 
+    def unconnected(self, error: Exception, stage: Stage) -> Exception:
+        """Our error for a connection that was not had."""
+        failure = self._library.failure(error, sent=False)
+        return unconnected(failure, "the server") or translation(failure, self._schema, stage)
+
     @contextlib.contextmanager
     def translated(self, stage: Stage = "running") -> Generator[None, None, None]:
         """Raise our errors in place of the library's; nothing was written."""
@@ -203,7 +208,7 @@ class Runner(_Translator):
         try:
             connection = await pool.acquire()
         except self.errors as error:
-            raise self.ours(error, stage) from error
+            raise self.unconnected(error, stage) from error
         clean = False
         try:
             result = await self.on(connection, operation, writes=writes)
@@ -244,7 +249,7 @@ class SyncRunner(_Translator):
         try:
             connection = pool.acquire()
         except self.errors as error:
-            raise self.ours(error, stage) from error
+            raise self.unconnected(error, stage) from error
         try:
             return transact_sync(operation, connection, always=self._always_begin)
         except self.errors as error:

@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from goncordia.driver import Finding
 from goncordia.errors import ConfigurationError
+from goncordia_driver_pg.errors import ROLES
 from goncordia_sql import Op
 from goncordia_sql.postgres import PostgresDialect
 
@@ -146,7 +147,7 @@ def _tables(rows: Sequence[Sequence[Any]], schema: str, role: str) -> Iterator[F
             enqueues = has["INSERT"] and reads_some
     if not missing:
         return
-    lacks = ", ".join(missing)
+    lacks = f"{', '.join(missing)}; which rights are for what is in {ROLES}"
     if enqueues:
         yield Finding(
             "warning", f"the role {role!r} may enqueue, but not work on jobs: it lacks {lacks}"

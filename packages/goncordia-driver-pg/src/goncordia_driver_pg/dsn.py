@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from typing import Final, NamedTuple
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import unquote_plus, urlsplit, urlunsplit
 
 from goncordia.errors import ConfigurationError
+from goncordia_driver_pg.addresses import OURS, Words, check
 
 __all__ = ["Url", "checked_dsn", "read_url", "seconds", "whole"]
 
@@ -13,12 +14,18 @@ _SCHEMES: Final = frozenset({"postgresql", "postgres", "postgresql+asyncpg", "po
 _RIGHT: Final = "such as 'postgresql://user@host/database'"
 
 
-def checked_dsn(field: str, dsn: object) -> str:
+def checked_dsn(field: str, dsn: object, words: Words, *, ours: bool = False) -> str:
     """The connection string, with the scheme that the libraries know.
 
+    Args:
+        field: for messages.
+        dsn: what was given.
+        words: what the library understands.
+        ours: the driver's own words may be in it.
+
     Raises:
-        ConfigurationError: it is none. The message shows no more of it than its scheme, since it
-            may hold a password.
+        ConfigurationError: it is none. The message shows no more of it than its scheme and the
+            words of its query, since it may hold a password.
     """
     if not isinstance(dsn, str):
         raise ConfigurationError(f"{field}: {type(dsn).__name__} is not a DSN {_RIGHT}")
@@ -27,25 +34,14 @@ def checked_dsn(field: str, dsn: object) -> str:
         raise ConfigurationError(f"{field}: it has no scheme; a DSN is a URL {_RIGHT}")
     if scheme.lower() not in _SCHEMES:
         raise ConfigurationError(f"{field}: {scheme!r} is not PostgreSQL's; a DSN is {_RIGHT}")
-    _check_hosts(field, rest)
-    return f"postgresql://{rest}"
-
-
-def _check_hosts(field: str, rest: str) -> None:
-    """Refuse what the libraries trip over; nothing of it is shown: it may be of a password."""
     try:
-        hosts = urlsplit(f"postgresql://{rest}").netloc.rpartition("@")[2]
+        parts = urlsplit(f"postgresql://{rest}")
     except ValueError:
         raise ConfigurationError(
             f"{field}: its host is none; an IPv6 address is in brackets, as in '[::1]:5432'"
         ) from None
-    for host in hosts.split(","):
-        _, separator, port = host.rpartition("]")[2].rpartition(":")
-        if separator and port and not (port.isdecimal() and 0 < int(port) < 65536):
-            raise ConfigurationError(
-                f"{field}: its port is not a number from 1 to 65535; in a password '/' is written "
-                "as %2F, '@' as %40 and ':' as %3A"
-            )
+    check(field, parts, words, ours=ours)
+    return f"postgresql://{rest}"
 
 
 class Url(NamedTuple):
@@ -64,25 +60,26 @@ class Url(NamedTuple):
     prepare: bool = True
 
 
-def read_url(url: str) -> Url:
+def read_url(url: str, words: Words) -> Url:
     """Take what is the driver's out of the query: ``schema``, ``side`` and ``prepare``.
 
     Raises:
         ConfigurationError: the URL is wrong.
     """
-    parts = urlsplit(checked_dsn("url", url))
-    left: list[tuple[str, str]] = []
+    parts = urlsplit(checked_dsn("url", url, words, ours=True))
+    left: list[str] = []
     ours: dict[str, str] = {}
-    for key, value in parse_qsl(parts.query, keep_blank_values=True):
-        if key in {"schema", "side", "prepare"}:
-            ours[key] = value
+    for piece in parts.query.split("&"):
+        name, _, value = piece.partition("=")
+        if name in OURS:
+            ours[name] = unquote_plus(value)
         else:
-            left.append((key, value))
+            left.append(piece)  # as it is: the libraries do not agree on what '+' means
     prepare = ours.get("prepare", "true").lower()
     if prepare not in {"true", "false"}:
         raise ConfigurationError(f"url: prepare: {prepare!r} is not true or false")
     return Url(
-        urlunsplit(parts._replace(query=urlencode(left))),
+        urlunsplit(parts._replace(query="&".join(left))),
         ours.get("schema", "goncordia"),
         ours.get("side"),
         prepare == "true",

@@ -15,15 +15,18 @@ from goncordia.errors import (
     TransactionAbortedError,
 )
 
-__all__ = ["Failure", "Stage", "translation"]
+__all__ = ["DOCS", "ROLES", "Failure", "Stage", "translation", "unconnected"]
 
 Stage = Literal["opening", "running", "tx"]
 """``opening``: the driver's first contact; ``tx``: inside the caller's transaction."""
 
-_DOCS: Final = "https://github.com/goncordia/goncordia-python/tree/main/docs/postgresql.md"
+DOCS: Final = "https://github.com/goncordia/goncordia-python/tree/main/docs/postgresql"
+ROLES: Final = f"{DOCS}/roles.md"
 
-# 08P01: a pooler does not know a parameter.
-_WRONG_ADDRESS: Final = frozenset({"08P01", "28000", "28P01", "3D000"})
+_POOLERS: Final = "08P01"
+_UNKNOWN_TO_POOLERS: Final = "unsupported startup parameter"
+_WRONG_SETTING: Final = frozenset({"22023", "42704", "55P02"})
+_WRONG_ADDRESS: Final = frozenset({_POOLERS, "28000", "28P01", "3D000", *_WRONG_SETTING})
 _BUSY: Final = frozenset({"55P03", "57014", "55006", "40003"})
 _BUSY_CLASSES: Final = frozenset({"53"})
 _AWAY: Final = frozenset(
@@ -55,13 +58,14 @@ class Failure(NamedTuple):
     """What is known of an error.
 
     Attributes:
-        message: the server's, in a line; without values.
+        message: the server's, or why there is no connection to it, in a line; without values.
         code: the SQLSTATE; None: it does not come from the server.
         severity: ``ERROR``, ``FATAL`` or ``PANIC``; None: it does not come from the server.
         sent: a commit, or a statement that is a transaction of its own, was under way.
         applied: a statement before it, a transaction of its own, has succeeded.
         replica: the server is a replica, as far as known.
         misused: what was passed in is not in a state in which anything can run on it.
+        lost: the connection is.
     """
 
     message: str
@@ -71,6 +75,7 @@ class Failure(NamedTuple):
     applied: bool = False
     replica: bool = False
     misused: bool = False
+    lost: bool = False
 
     @property
     def outcome(self) -> Outcome:
@@ -96,8 +101,14 @@ def translation(failure: Failure, schema: str, stage: Stage) -> GoncordiaError:
     if failure.misused:
         return ConfigurationError(f"{'tx' if stage == 'tx' else 'pool'}: {failure.message}")
     if code is None:
-        return DriverUnavailableError(failure.message, outcome=outcome)
+        how = "the connection is lost: " if failure.lost else ""
+        return DriverUnavailableError(how + failure.message, outcome=outcome)
     text = f"{failure.message} (SQLSTATE {code})"
+    if code == _POOLERS and _UNKNOWN_TO_POOLERS in text:
+        text += (
+            ": PgBouncer takes no such parameter; leave it out, or add it to "
+            "ignore_startup_parameters in its configuration"
+        )
     if stage == "opening" and code in _WRONG_ADDRESS:
         return ConfigurationError(f"dsn: the server refuses it: {text}")
     if code in _REPEATABLE or (code == _CONFLICT and stage == "running"):
@@ -118,6 +129,20 @@ def translation(failure: Failure, schema: str, stage: Stage) -> GoncordiaError:
     return _refused(failure, text, schema, stage, outcome)
 
 
+def unconnected(failure: Failure, place: str) -> DriverUnavailableError | None:
+    """Our error for a connection that was not made; None: the server has said why.
+
+    Args:
+        failure: what happened.
+        place: where the server should be.
+    """
+    if failure.code is not None or failure.misused:
+        return None
+    return DriverUnavailableError(
+        f"could not connect to {place}: {failure.message}", outcome="not_applied"
+    )
+
+
 def _refused(
     failure: Failure, text: str, schema: str, stage: Stage, outcome: Outcome
 ) -> GoncordiaError:
@@ -136,13 +161,14 @@ def _refused(
         # Not a refusal for good: no result of a job is given up for want of a GRANT.
         return DriverUnavailableError(
             f"{failure.message}: the role has too few rights in schema {schema!r}; which it needs "
-            f"to enqueue, to work or to migrate is in {_DOCS} (SQLSTATE {code})",
+            f"to enqueue, to work or to migrate is in {ROLES} (SQLSTATE {code})",
             outcome=outcome,
         )
     if code in _NOT_PREPARED:
         return DriverUnavailableError(
             f"{text}: a prepared statement is not there, most likely for a PgBouncer in transaction"
-            f" mode: turn them off (prepare=False, or your pool's own setting); see {_DOCS}",
+            " mode: turn them off (prepare=False, or your pool's own setting); see "
+            f"{DOCS}/pgbouncer.md",
             outcome=outcome,
         )
     if code in _AWAY or code[:2] in _AWAY_CLASSES or failure.severity in _FATAL:

@@ -45,6 +45,9 @@ _REFUSALS: Final = (
     ("password authentication failed", "28P01"),
     ("pg_hba.conf", "28000"),
     ("unsupported startup parameter", "08P01"),
+    ("unrecognized configuration parameter", "42704"),
+    ("invalid value for parameter", "22023"),
+    ("cannot be changed", "55P02"),
     ('FATAL:  role "', "28000"),
     ('FATAL:  database "', "3D000"),
 )
@@ -73,7 +76,7 @@ class PsycopgLibrary:
         for said, code in _REFUSALS:
             if said in line:
                 return Failure(line, code, "FATAL", sent)
-        return Failure(f"the connection is lost: {line}", sent=sent)
+        return Failure(line.removeprefix("connection failed: "), sent=sent, lost=True)
 
 
 def _is_readable(fd: int) -> bool:

@@ -11,7 +11,7 @@ import psycopg_pool
 
 from goncordia.clock import Clock
 from goncordia.driver import SyncExecutor, SyncTxExecutor, TxExecutor
-from goncordia.errors import ConfigurationError
+from goncordia.errors import ConfigurationError, UnsupportedError
 from goncordia_driver_pg.connections import AsyncPool, SyncRunner
 from goncordia_driver_pg.doctor import server
 from goncordia_driver_pg.driver import PostgresDriver
@@ -21,7 +21,7 @@ from goncordia_driver_pg.loops import PerLoop
 from goncordia_driver_pg.notifier import SyncNotifier
 from goncordia_driver_pg.pools import LONG, MOMENT, Pool, within
 from goncordia_driver_pg.psycopg_connections import PsycopgLibrary, PsycopgSide
-from goncordia_driver_pg.psycopg_parameters import Parameters
+from goncordia_driver_pg.psycopg_parameters import WORDS, Parameters
 from goncordia_driver_pg.psycopg_pools import PsycopgBorrowed, PsycopgSyncPool
 from goncordia_driver_pg.psycopg_tx import PsycopgSyncTxConnection, PsycopgTxConnection
 from goncordia_driver_pg.tx import PgSyncTxExecutor, PgTxExecutor
@@ -125,7 +125,7 @@ class PsycopgDriver(PostgresDriver["psycopg.AsyncConnection[Any]", "psycopg.Conn
         Raises:
             ConfigurationError: the URL is wrong.
         """
-        read = read_url(url)
+        read = read_url(url, WORDS)
         return cls(read.dsn, schema=read.schema, side=read.side, prepare=read.prepare)
 
     # ---------------------------------------------------------------- asynchronous
@@ -167,7 +167,10 @@ class PsycopgDriver(PostgresDriver["psycopg.AsyncConnection[Any]", "psycopg.Conn
             ConfigurationError: it is no ``psycopg.AsyncConnection``, or is closed, or in
                 autocommit and in no transaction.
             TransactionAbortedError: its transaction has failed.
+            UnsupportedError: the driver was given a synchronous pool.
         """
+        if self._given_sync is not None:
+            raise UnsupportedError(self.name, "native_tx", _SYNC_ONLY)
         return PgTxExecutor(self._tx_ops, self._runner, self._watcher, PsycopgTxConnection(tx))
 
     # ---------------------------------------------------------------- synchronous

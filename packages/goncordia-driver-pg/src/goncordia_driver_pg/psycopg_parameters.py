@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from typing import Any, Final
 
 import psycopg
@@ -10,16 +11,28 @@ import psycopg_pool
 from psycopg.conninfo import conninfo_to_dict
 
 from goncordia.errors import ConfigurationError
+from goncordia_driver_pg.addresses import Words, where
 from goncordia_driver_pg.dsn import checked_dsn
-from goncordia_driver_pg.psycopg_connections import PsycopgSide
+from goncordia_driver_pg.errors import unconnected
+from goncordia_driver_pg.psycopg_connections import PsycopgLibrary, PsycopgSide
 from goncordia_driver_pg.psycopg_pools import SyncPool
 
-__all__ = ["Parameters"]
+__all__ = ["WORDS", "Parameters"]
 
+WORDS: Final = Words(
+    library="libpq",
+    known=frozenset(option.keyword.decode() for option in psycopg.pq.Conninfo.get_defaults()),
+)
+
+# libpq judges most values when it connects.
+_WRONG_VALUE: Final = re.compile(r"(invalid (\w+ value: |integer value )|bad value for ).*")
 _NAME: Final = "application_name"
 _DEFAULT: Final = 5
 _CONNECT_TIMEOUT: Final = 10
 """Seconds until a server that does not answer counts as away."""
+
+
+_LIBRARY: Final = PsycopgLibrary()
 
 
 class Parameters:
@@ -28,9 +41,15 @@ class Parameters:
     Args:
         conninfo: the DSN, or what gives it.
         kwargs: the rest, or what gives it.
+        field: what gave them, for messages.
+        place: hosts and ports, for messages.
     """
 
-    def __init__(self, conninfo: Any, kwargs: Any) -> None:
+    def __init__(
+        self, conninfo: Any, kwargs: Any, *, field: str = "pool", place: str = "the server"
+    ) -> None:
+        self._field = field
+        self._place = place
         self._conninfo = conninfo
         self._kwargs = kwargs
 
@@ -41,7 +60,7 @@ class Parameters:
         Raises:
             ConfigurationError: it is none, or libpq does not understand it.
         """
-        dsn = checked_dsn(field, value)
+        dsn = checked_dsn(field, value, WORDS)
         try:
             said = conninfo_to_dict(dsn)
         except psycopg.Error as error:
@@ -54,7 +73,7 @@ class Parameters:
             kwargs[_NAME] = "goncordia"
         if "connect_timeout" not in said:
             kwargs["connect_timeout"] = _CONNECT_TIMEOUT
-        return cls(dsn, kwargs)
+        return cls(dsn, kwargs, field=field, place=where(dsn))
 
     @classmethod
     def of_pool(cls, pool: psycopg_pool.AsyncConnectionPool[Any] | SyncPool) -> Parameters | None:
@@ -70,10 +89,22 @@ class Parameters:
         return self._kwargs.get("prepare_threshold", _DEFAULT) is not None
 
     async def side(self) -> PsycopgSide:
-        """A connection, for one task or for a pool of ours."""
+        """A connection, for one task or for a pool of ours.
+
+        Raises:
+            ConfigurationError: libpq cannot do what is asked of it.
+            DriverUnavailableError: the server cannot be reached.
+        """
         conninfo = await _resolved(self._conninfo) or ""
         kwargs: dict[str, Any] = {**(await _resolved(self._kwargs) or {}), "autocommit": True}
-        return PsycopgSide(await psycopg.AsyncConnection.connect(conninfo, **kwargs))
+        try:
+            return PsycopgSide(await psycopg.AsyncConnection.connect(conninfo, **kwargs))
+        except _LIBRARY.errors as error:
+            if (wrong := _WRONG_VALUE.search(str(error))) is not None:
+                raise ConfigurationError(f"{self._field}: {wrong[0]}") from error
+            if (ours := unconnected(_LIBRARY.failure(error, sent=False), self._place)) is None:
+                raise
+            raise ours from error
 
     def sync_pool(self, size: int) -> SyncPool:
         """A synchronous pool of ours."""

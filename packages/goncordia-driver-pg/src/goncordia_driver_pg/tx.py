@@ -6,6 +6,7 @@ notified goes out after the commit, or not at all.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Final, Protocol, TypeVar
 from uuid import UUID
@@ -14,6 +15,7 @@ from goncordia.clock import Clock
 from goncordia.driver import Changed, Finish, InsertResult, NewJob, Outcome
 from goncordia.errors import ConfigurationError, TransactionAbortedError
 from goncordia_driver_pg.connections import Runner, SyncRunner
+from goncordia_driver_pg.errors import DOCS
 from goncordia_driver_pg.watcher import Watcher
 from goncordia_sql import AsyncAdapter, Op, SyncAdapter, run_async, run_sync
 from goncordia_sql.executors import SqlSyncTxExecutor, SqlTxExecutor, TxOps
@@ -39,13 +41,23 @@ NO_TRANSACTION: Final = (
 )
 """Why a connection is refused."""
 
-_LIBRARIES: Final = {
-    "asyncpg": "an object of asyncpg, for which AsyncpgDriver is made",
-    "psycopg": "an object of psycopg, for which PsycopgDriver is made",
-    "psycopg_pool": "a pool; take a connection of it, and begin a transaction",
-    "psycopg2": "a connection of psycopg2; PsycopgDriver takes those of psycopg 3",
-    "sqlalchemy": "an object of SQLAlchemy; jobs cannot be enqueued in its transactions here",
-}
+_HINTS: Final = (
+    # The first whose library it is, and whose word is in the name of the class.
+    ("asyncpg", "Pool", "it is a pool: take a connection of it, and begin a transaction"),
+    ("asyncpg", "Transaction", "it is the transaction: hand over the connection on which it is"),
+    ("asyncpg", "", "it is an object of asyncpg, for which AsyncpgDriver is made"),
+    ("psycopg", "Cursor", "it is a cursor: hand over its connection, cursor.connection"),
+    ("psycopg", "Transaction", "it is the transaction: hand over its connection, tx.connection"),
+    ("psycopg", "", "it is an object of psycopg, for which PsycopgDriver is made"),
+    ("psycopg_pool", "", "it is a pool: take a connection of it, and begin a transaction"),
+    ("psycopg2", "", "it is an object of psycopg2; PsycopgDriver takes connections of psycopg 3"),
+    (
+        "sqlalchemy",
+        "",
+        "it is an object of SQLAlchemy: hand over the driver_connection beneath it, as in "
+        f"{DOCS}/sqlalchemy.md",
+    ),
+)
 
 
 def aborted() -> TransactionAbortedError:
@@ -64,9 +76,10 @@ def stranger(tx: object, wanted: str) -> ConfigurationError:
         wanted: what would have been right.
     """
     kind = type(tx)
-    hint = _LIBRARIES.get(kind.__module__.partition(".")[0])
-    what = f"{kind.__qualname__} is not {wanted}"
-    return ConfigurationError(f"tx: {what}" if hint is None else f"tx: {what}: it is {hint}")
+    of = kind.__module__.partition(".")[0]
+    hints = (hint for library, word, hint in _HINTS if library == of and word in kind.__name__)
+    what = f"tx: {kind.__qualname__} is not {wanted}"
+    return ConfigurationError(": ".join([what, *itertools.islice(hints, 1)]))
 
 
 class TxConnection(AsyncAdapter, Protocol):
