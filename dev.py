@@ -115,7 +115,8 @@ def check(_words: list[str]) -> int:
     """Run every check, then say which failed."""
     python = setup()
     # Tests go to mypy package by package: their modules have no package, so names may repeat.
-    shipped = [ROOT / "dev.py", *sorted(ROOT.glob(".ci/*.py")), *(m / "src" for m in MEMBERS)]
+    shipped = [ROOT / "conftest.py", ROOT / "dev.py", *sorted(ROOT.glob(".ci/*.py"))]
+    shipped += [member / "src" for member in MEMBERS]
     tests = [folder for m in MEMBERS if any((folder := m / "tests").rglob("*.py"))]
     tests += [ROOT / "docs" / folder for folder in ("examples", "site", "tests")]
     tests += [ROOT / "docker/app"]

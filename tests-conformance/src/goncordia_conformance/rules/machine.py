@@ -21,7 +21,8 @@ class StateMachineTests(Conformance, rule="whole"):
     """Every answer of the driver is one that the model allows, step by step.
 
     Attributes:
-        machine_settings: how long Hypothesis looks.
+        machine_settings: how long Hypothesis looks. Whether it takes the same runs each time is
+            for the profile to say that is loaded (``derandomize``).
     """
 
     machine_settings: ClassVar[settings] = settings(
@@ -58,9 +59,12 @@ class StateMachineTests(Conformance, rule="whole"):
         def machine() -> Machine:
             return Machine(arena)
 
+        # This class was made before any profile was loaded.
+        same = settings().derandomize or self.machine_settings.derandomize
         try:
             run_state_machine_as_test(
-                cast(type[RuleBasedStateMachine], machine), settings=self.machine_settings
+                cast(type[RuleBasedStateMachine], machine),
+                settings=settings(self.machine_settings, derandomize=same),
             )
         finally:
             arena.close()
