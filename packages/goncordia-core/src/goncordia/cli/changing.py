@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from goncordia.cli import filters, views
+from goncordia.cli import completing, filters, views
 from goncordia.cli.backend import Url, opened, run
 from goncordia.cli.filters import (
     ConcurrencyKey,
@@ -51,7 +51,12 @@ _HELP: Final[dict[_Action, str]] = {
 def _command(action: _Action) -> Callable[..., None]:
     def change(
         ids: Annotated[
-            list[str] | None, typer.Argument(metavar="ID", help="Jobs, instead of a filter.")
+            list[str] | None,
+            typer.Argument(
+                metavar="ID",
+                help="Jobs, instead of a filter.",
+                autocompletion=completing.job_ids,
+            ),
         ] = None,
         url: Url = None,
         state: States = None,

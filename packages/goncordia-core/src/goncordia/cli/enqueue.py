@@ -9,7 +9,7 @@ import typer
 
 from goncordia import _check
 from goncordia.args import JobArgs
-from goncordia.cli import filters, views
+from goncordia.cli import completing, filters, views
 from goncordia.cli.backend import Url, opened, run
 from goncordia.cli.loading import load_registry
 from goncordia.cli.outcome import reported
@@ -22,7 +22,12 @@ __all__ = ["enqueue"]
 
 
 def enqueue(
-    kind: Annotated[str, typer.Argument(metavar="KIND", help="Which worker runs it.")],
+    kind: Annotated[
+        str,
+        typer.Argument(
+            metavar="KIND", help="Which worker runs it.", autocompletion=completing.kinds
+        ),
+    ],
     args: Annotated[
         str, typer.Argument(metavar="JSON", help="Its args, an object; - reads them from stdin.")
     ] = "{}",
@@ -35,7 +40,14 @@ def enqueue(
         ),
     ] = None,
     queue: Annotated[
-        str | None, typer.Option("--queue", "-q", help="Its queue.", show_default="default")
+        str | None,
+        typer.Option(
+            "--queue",
+            "-q",
+            help="Its queue.",
+            show_default="default",
+            autocompletion=completing.queue_names,
+        ),
     ] = None,
     priority: Annotated[
         int | None, typer.Option(help="-32768 to 32767, higher first.", show_default="0")

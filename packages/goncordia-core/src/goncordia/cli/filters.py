@@ -9,6 +9,7 @@ from uuid import UUID
 
 import typer
 
+from goncordia.cli import completing
 from goncordia.client import Client
 from goncordia.driver import JobState
 from goncordia.errors import ConfigurationError
@@ -29,8 +30,13 @@ __all__ = [
 ]
 
 States: TypeAlias = Annotated[list[JobState] | None, typer.Option(help="Any of these states.")]
-Kinds: TypeAlias = Annotated[list[str] | None, typer.Option(help="Any of these kinds.")]
-Queues: TypeAlias = Annotated[list[str] | None, typer.Option("--queue", "-q", help="Any of these.")]
+Kinds: TypeAlias = Annotated[
+    list[str] | None, typer.Option(help="Any of these kinds.", autocompletion=completing.kinds)
+]
+Queues: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--queue", "-q", help="Any of these.", autocompletion=completing.queue_names),
+]
 Tags: TypeAlias = Annotated[list[str] | None, typer.Option(help="All of these tags.")]
 PipelineId: TypeAlias = Annotated[str | None, typer.Option(help="Of this pipeline.")]
 ConcurrencyKey: TypeAlias = Annotated[str | None, typer.Option(help="With this key.")]

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import typer
 
-from goncordia.cli import filters, views
+from goncordia.cli import completing, filters, views
 from goncordia.cli.backend import Url, opened, run
 from goncordia.cli.changing import CHANGES
 from goncordia.cli.filters import (
@@ -69,7 +69,10 @@ def list_jobs(
 
 @jobs.command()
 def show(
-    job_id: Annotated[str, typer.Argument(metavar="ID", help="The job's id.")],
+    job_id: Annotated[
+        str,
+        typer.Argument(metavar="ID", help="The job's id.", autocompletion=completing.job_ids),
+    ],
     url: Url = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from goncordia.cli import filters, views
+from goncordia.cli import completing, filters, views
 from goncordia.cli.backend import Url, opened, run
 from goncordia.cli.outcome import reported
 from goncordia.cli.tables import safe, show
@@ -16,7 +16,10 @@ __all__ = ["list_queues", "pause", "queues", "resume"]
 
 queues = typer.Typer(help="Look at queues, pause and resume them.", no_args_is_help=True)
 
-_Name: TypeAlias = Annotated[str, typer.Argument(metavar="QUEUE", help="The queue.")]
+_Name: TypeAlias = Annotated[
+    str,
+    typer.Argument(metavar="QUEUE", help="The queue.", autocompletion=completing.queue_names),
+]
 
 
 @queues.command("list")

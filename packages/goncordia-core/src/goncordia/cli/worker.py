@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from goncordia.cli import completing
 from goncordia.cli.backend import Url, driver_of, run
 from goncordia.cli.loading import load_registry
 from goncordia.cli.outcome import reported
@@ -55,6 +56,7 @@ def worker(
             "-q",
             help="A queue; the first ones given come first.",
             show_default="default",
+            autocompletion=completing.queue_names,
         ),
     ] = None,
     concurrency: Annotated[
