@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Coroutine
 from contextlib import asynccontextmanager
 from importlib import import_module
-from typing import Annotated, Any, TypeAlias, TypeVar
+from typing import Annotated, Any, Final, TypeAlias, TypeVar
 
 import typer
 
@@ -15,14 +15,17 @@ from goncordia.client import Client
 from goncordia.driver import AnyDriver, connect
 from goncordia.errors import ConfigurationError
 
-__all__ = ["Url", "driver_of", "driving", "opened", "run"]
+__all__ = ["URL_VARIABLE", "Url", "driver_of", "driving", "opened", "run"]
 
 R = TypeVar("R")
+
+URL_VARIABLE: Final = "GONCORDIA_URL"
+"""The environment variable that has the backend's URL."""
 
 Url: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        envvar="GONCORDIA_URL", help="The backend, such as sqlite:///jobs.db.", show_default=False
+        envvar=URL_VARIABLE, help="The backend, such as sqlite:///jobs.db.", show_default=False
     ),
 ]
 """The option that every command has."""
