@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from datetime import datetime, timedelta
@@ -50,6 +50,7 @@ __all__ = [
     "in_threads",
     "outcome_of",
     "still_busy",
+    "until",
 ]
 
 R = TypeVar("R")
@@ -57,6 +58,8 @@ ClaimBy: TypeAlias = Literal["exchange", "fetch"]
 
 LEASE = 30.0
 """The lease of the lab's sessions, in seconds."""
+
+_TICK = 0.05
 
 
 class MakeDriver(Protocol):
@@ -317,6 +320,17 @@ def still_busy(finishes: Sequence[Finish], outcomes: Sequence[Outcome]) -> list[
     assert {outcome.status for outcome in outcomes} <= {"DONE", "BUSY"}
     pairs = zip(finishes, outcomes, strict=True)
     return [finish for finish, outcome in pairs if outcome.status == "BUSY"]
+
+
+async def until(holds: Callable[[], Awaitable[object]], *, patience: float = 60.0) -> None:
+    """Wait, in real time, until it holds.
+
+    Raises:
+        TimeoutError: it does not within so many seconds.
+    """
+    async with asyncio.timeout(patience):
+        while not await holds():  # noqa: ASYNC110 - others change it, and tell nobody
+            await asyncio.sleep(_TICK)
 
 
 def ids(rows: list[JobRow]) -> list[UUID]:

@@ -12,6 +12,8 @@ from goncordia_conformance.rules.fencing import FencingTests
 from goncordia_conformance.rules.finishing import FinishingTests
 from goncordia_conformance.rules.flat import FlatFetchTests
 from goncordia_conformance.rules.groups import GroupTests
+from goncordia_conformance.rules.leadership import LeadershipTests
+from goncordia_conformance.rules.limits import LimitTests
 from goncordia_conformance.rules.listing import ListingTests
 from goncordia_conformance.rules.machine import StateMachineTests
 from goncordia_conformance.rules.migrations import MigrationTests
@@ -63,5 +65,7 @@ class DriverConformance(
     CrashTests,
     StateMachineTests,
     PoolTests,
+    LimitTests,
+    LeadershipTests,
 ):
     """What every driver must pass; subclass it with the fixture ``make_driver``."""

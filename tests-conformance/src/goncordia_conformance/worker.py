@@ -110,9 +110,7 @@ async def pool(driver: AnyDriver, stop: Stop, *, lease: float) -> None:
             await asyncio.sleep(IDLE)
 
 
-async def limited(
-    driver: AnyDriver, stop: Stop, *, lease: float, limit: int, per: float
-) -> None:
+async def limited(driver: AnyDriver, stop: Stop, *, lease: float, limit: int, per: float) -> None:
     """Run a worker pool that shares a rate with others."""
 
     async def handle(job: Job[Work]) -> None:
