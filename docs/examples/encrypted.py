@@ -4,12 +4,15 @@ import asyncio
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import ClassVar
 
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from goncordia import Client, Job, Registry, WorkerPool
+from goncordia import Client, CronScheduler, Job, PeriodicJob, Registry, WorkerPool, cron
 from goncordia.memory import MemoryDriver
+
+NEW_YEAR = datetime(2026, 1, 1, 9, tzinfo=UTC)
 
 
 class Encrypted:
@@ -58,10 +61,16 @@ async def main() -> None:
     codec = Encrypted({1: first, 2: second}, 2)
     client = Client(driver, codec=codec)
     new = await client.enqueue(SendPassport("Y987654"))
-    async with WorkerPool(driver, registry, codecs=codec) as pool:
-        await pool.drain()
-    print(await client.wait(old))
-    print(await client.wait(new))
+    yearly = PeriodicJob(cron("0 9 1 1 *"), SendPassport("Z555555"), id="yearly", start_at=NEW_YEAR)
+    async with (
+        CronScheduler(driver, [yearly], codec=codec),
+        WorkerPool(driver, registry, codecs=codec),
+    ):
+        print(await client.wait(old))
+        print(await client.wait(new))
+        while await client.count(state="completed") < 3:
+            await asyncio.sleep(0.05)
+    print({job.content async for job in client.list_all()})
 
 
 asyncio.run(main())

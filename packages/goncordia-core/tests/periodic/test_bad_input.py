@@ -130,6 +130,7 @@ SCHEDULERS: list[tuple[Callable[[], object], str]] = [
     ),
     (lambda: CronScheduler(DRIVER, [ENTRY], lease=0.5), "lease: 0.5 is not from 1 s to 86400 s"),
     (lambda: CronScheduler(DRIVER, [ENTRY], lease=0), "lease: 0 is not a positive number"),
+    (lambda: CronScheduler(DRIVER, [ENTRY], codec="aes"), "codec: 'aes' is not a Codec: a name"),  # type: ignore[arg-type]
     (lambda: CronScheduler(DRIVER, [ENTRY], clock=5), "clock: 5 is not a Clock"),  # type: ignore[arg-type]
     (lambda: CronScheduler(DRIVER, [ENTRY], rng=random), "is not a random.Random"),  # type: ignore[arg-type]
     (

@@ -17,6 +17,7 @@ from goncordia.clock import Clock
 from goncordia.driver import AnyDriver, NewJob, Record
 from goncordia.engine.calls import Calls, one_each, refused
 from goncordia.ids import new_token
+from goncordia.payload.codecs import Codec
 from goncordia.periodic.cursors import CURSORS, Cursor, cursor_name, cursor_of, encode_cursor
 from goncordia.periodic.job import PeriodicJob, occurrence_id
 from goncordia.periodic.plans import Plan, current, plan
@@ -40,11 +41,22 @@ class Firing:
         calls: how to call it.
         clock: by which the age of what was read is told.
         patience: seconds after which what was read of a cursor is too old to insert by it.
+        codec: what args become; None: they stay JSON.
+
+    Raises:
+        ConfigurationError: ``codec`` is none.
     """
 
-    def __init__(self, driver: AnyDriver, calls: Calls, clock: Clock, patience: float) -> None:
+    def __init__(
+        self,
+        driver: AnyDriver,
+        calls: Calls,
+        clock: Clock,
+        patience: float,
+        codec: Codec | None = None,
+    ) -> None:
         self._executor = driver.executor()
-        self._preparing = Preparing(driver, None)
+        self._preparing = Preparing(driver, None, codec)
         self._most = min(_MOST, driver.capabilities.max_batch)
         self._calls = calls
         self._clock = clock
@@ -123,6 +135,7 @@ class Firing:
             ConfigurationError: an option is wrong.
             UnsupportedError: the driver cannot keep what an option asks for.
             PayloadError: the args cannot be stored, or not come back equal.
+            CodecError: the codec failed.
         """
         meta = entry.options.get("meta", {}) | {"cron.id": entry.id, "cron.at": when.isoformat()}
         mold = self._preparing.mold(type(entry.args), entry.opts, {"run_at": when, "meta": meta})

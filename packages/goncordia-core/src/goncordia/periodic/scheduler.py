@@ -18,6 +18,7 @@ from goncordia.engine.calls import Calls, refused
 from goncordia.engine.leadership import Leadership
 from goncordia.engine.signal import Signal
 from goncordia.errors import ConfigurationError
+from goncordia.payload.codecs import Codec
 from goncordia.periodic.firing import Firing
 from goncordia.periodic.job import PeriodicJob
 from goncordia.periodic.schedules import EPOCH
@@ -46,6 +47,7 @@ class CronScheduler:
         jobs: the entries.
         lease: how long the others wait without a sign of the leader before one takes over;
             seconds or ``timedelta``.
+        codec: what args become before they are stored, such as encrypted; None: readable JSON.
         clock: take time from here; for tests. None: the driver's.
         rng: randomness for jitter and ids; for repeatable tests.
 
@@ -53,6 +55,7 @@ class CronScheduler:
         ConfigurationError: a value is wrong, or two entries have one id.
         UnsupportedError: the driver cannot keep what an entry's options ask for.
         PayloadError: an entry's args cannot be stored, or not come back equal.
+        CodecError: the codec failed, or what it makes of an entry's args does not come back.
     """
 
     def __init__(
@@ -61,6 +64,7 @@ class CronScheduler:
         jobs: Sequence[PeriodicJob],
         *,
         lease: Duration = 15.0,
+        codec: Codec | None = None,
         clock: Clock | None = None,
         rng: random.Random | None = None,
     ) -> None:
@@ -74,7 +78,7 @@ class CronScheduler:
         ids_rng = None if rng is None else instance("rng", rng, random.Random, "a random.Random")
         self._rng = ids_rng or random.Random()
         self._calls = Calls(self._clock, self._rng, bound=self._lease / 3)
-        self._firing = Firing(driver, self._calls, self._clock, self._lease)
+        self._firing = Firing(driver, self._calls, self._clock, self._lease, codec)
         for entry in self._entries:
             if entry.catch_up == "skip" and entry.grace / _SECOND < 2 * self._lease:
                 raise ConfigurationError(
