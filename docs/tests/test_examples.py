@@ -143,9 +143,8 @@ def test_long_job(tmp_path: Path) -> None:
 def test_testing_a_service(plugin: str, tmp_path: Path) -> None:
     shutil.copytree(EXAMPLES / "testing_a_service", tmp_path, dirs_exist_ok=True)
     words = ["-m", "pytest", "-q", "-p", "no:cacheprovider"]
-    if plugin == "asyncio":
-        words += ["-o", "asyncio_mode=auto", "-o", "asyncio_default_fixture_loop_scope=function"]
-    else:
+    if plugin == "anyio":
+        (tmp_path / "pytest.ini").unlink()
         tests = tmp_path / "test_service.py"
         tests.write_text(
             tests.read_text().replace("async def test_", "@pytest.mark.anyio\nasync def test_")

@@ -1,7 +1,9 @@
 """Tests of the service, of its worker, and of both together.
 
-The fixtures whose names begin with ``goncordia_`` come with the package. Here the tests run under
-pytest-asyncio; under anyio they are the same, with ``@pytest.mark.anyio``.
+The fixtures whose names begin with ``goncordia_`` come with the package. The tests run under
+pytest-asyncio, ``pip install pytest pytest-asyncio``, whose mode is ``auto`` in the file pytest.ini
+beside this one: in its other mode each test needs a ``@pytest.mark.asyncio``. Under anyio they are
+the same, with ``@pytest.mark.anyio``.
 """
 
 from __future__ import annotations
