@@ -64,12 +64,12 @@ async def main() -> None:
     yearly = PeriodicJob(cron("0 9 1 1 *"), SendPassport("Z555555"), id="yearly", start_at=NEW_YEAR)
     async with (
         CronScheduler(driver, [yearly], codec=codec),
-        WorkerPool(driver, registry, codecs=codec),
+        WorkerPool(driver, registry, codecs=codec) as pool,
     ):
         print(await client.wait(old))
         print(await client.wait(new))
         while await client.count(state="completed") < 3:
-            await asyncio.sleep(0.05)
+            await pool.drain()
     print({job.content async for job in client.list_all()})
 
 
