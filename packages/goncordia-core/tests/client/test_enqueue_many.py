@@ -41,7 +41,7 @@ async def test_a_list_gives_its_handles_in_order(client: Client[MemoryTx]) -> No
         ("reports", 4),
         ("default", 4),
     ]
-    assert repr(done) == "<EnqueuedMany 4 jobs, 1 duplicates>"
+    assert repr(done) == "<EnqueuedMany 4 jobs, 1 duplicate>"
 
 
 async def test_an_iterator_gives_counts(client: Client[MemoryTx]) -> None:

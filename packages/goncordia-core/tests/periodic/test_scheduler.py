@@ -156,7 +156,7 @@ class TestItsLife:
         async with kit.scheduler(minutely()):
             await kit.clock.advance(1)
         assert [record.message for record in caplog.records] == [
-            "1 periodic jobs are scheduled",
+            "1 periodic job is scheduled",
             "this scheduler leads now, in term 1",
             "the periodic jobs are scheduled no longer",
         ]

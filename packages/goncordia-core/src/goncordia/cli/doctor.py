@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
+from goncordia._words import counted
 from goncordia.cli import views
 from goncordia.cli.backend import Url, driving, run
 from goncordia.cli.examining import Diagnosis, examine
@@ -52,7 +53,7 @@ def _print(found: Diagnosis) -> None:
     typer.echo(f"driver      {found.driver}")
     if found.clock_skew is not None:
         typer.echo(f"clock       {found.clock_skew:+z.1f} s from this machine's")
-        typer.echo(f"workers     {found.workers} pools alive")
+        typer.echo(f"workers     {counted(found.workers, 'pool')} alive")
         oldest = "none" if found.oldest_due is None else f"for {found.oldest_due:.0f} s"
         typer.echo(f"oldest due  {oldest}")
     for finding in found.findings:

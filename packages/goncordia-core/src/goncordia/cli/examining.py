@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
+from goncordia._words import counted
 from goncordia.client import Client, QueueInfo
 from goncordia.driver import AnyDriver, Finding, JobState, SessionInfo
 from goncordia.errors import GoncordiaError
@@ -146,7 +147,7 @@ def _queues(queues: Sequence[QueueInfo], worked: bool) -> Iterator[Finding]:
         due = queue.oldest_due_seconds
         if due is None or due <= LATE:
             continue
-        jobs = "1 job is" if queue.available == 1 else f"{queue.available} jobs are"
+        jobs = counted(queue.available, "job is", "jobs are")
         late = f"queue {queue.name!r}: {jobs} due, the oldest for {due:.0f} s"
         if queue.paused:
             why = f"it is paused; `goncordia queues resume {queue.name}` ends that"
@@ -184,7 +185,7 @@ async def _kinds(client: Client[Any], known: frozenset[str]) -> AsyncIterator[Fi
         if looked_at == _LOOKED_AT:
             break
     for kind, count in sorted((+unknown).items()):
-        jobs = "1 job waits" if count == 1 else f"{count} jobs wait"
+        jobs = counted(count, "job waits", "jobs wait")
         yield Finding(
             "warning",
             f"kind {kind!r}: {jobs}, and the registry has no worker of it; deploy one, "

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from goncordia import _check
 from goncordia._typing import LooseGeneric, TypeVar
+from goncordia._words import counted
 from goncordia.args import JobArgs
 from goncordia.errors import ConfigurationError
 
@@ -99,7 +100,9 @@ class EnqueuedMany:
         return self._handles
 
     def __repr__(self) -> str:
-        return f"<EnqueuedMany {self.count} jobs, {self.duplicates} duplicates>"
+        return (
+            f"<EnqueuedMany {counted(self.count, 'job')}, {counted(self.duplicates, 'duplicate')}>"
+        )
 
 
 class HasId(Protocol):

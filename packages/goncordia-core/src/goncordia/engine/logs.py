@@ -7,6 +7,7 @@ import logging
 from asyncio import CancelledError
 from typing import Final
 
+from goncordia._words import counted
 from goncordia.driver import Finish, JobRow
 from goncordia.engine.events import Event, JobFinished, JobStarted
 from goncordia.logs import fields_of
@@ -51,7 +52,7 @@ class Failures:
     def succeeded(self) -> None:
         """It worked; after a warning that is worth a word too."""
         if self._count >= _LOUD_AFTER:
-            _logger.info("%s works again after %d failures", self._doing, self._count)
+            _logger.info("%s works again after %s", self._doing, counted(self._count, "failure"))
         self._count = 0
 
 

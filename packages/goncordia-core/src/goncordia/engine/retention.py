@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from goncordia._check import Duration, seconds
+from goncordia._words import counted
 from goncordia.clock import Clock
 from goncordia.driver import BaseExecutor, PruneRequest
 from goncordia.engine.calls import Calls
@@ -145,4 +146,4 @@ class Pruner:
                 break
             await self._clock.sleep(now - sent)
         if deleted:
-            _logger.info("deleted %d old jobs", deleted)
+            _logger.info("deleted %s", counted(deleted, "old job"))

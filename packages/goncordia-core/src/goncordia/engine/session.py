@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Final
 from uuid import UUID
 
+from goncordia._words import counted
 from goncordia.clock import Clock
 from goncordia.driver import BaseExecutor, Beat, Claim
 from goncordia.engine.calls import Calls
@@ -126,7 +127,10 @@ class Session:
         self.good_until = float("-inf")
         runs = self.on_lost(session)
         _logger.warning(
-            "session %s of %s was lost, %d runs interrupted", session, self.worker_id, runs
+            "session %s of %s was lost, %s interrupted",
+            session,
+            self.worker_id,
+            counted(runs, "run"),
         )
         self._observe(SessionLost(session, runs))
         await self.open()

@@ -6,6 +6,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any, Final
 
+from goncordia._words import counted
 from goncordia.payload.fields import field_names
 
 __all__ = ["difference"]
@@ -67,7 +68,7 @@ def _between_dicts(value: Any, back: Any, path: str) -> str | None:
 
 def _between_lists(value: Any, back: Any, path: str) -> str | None:
     if len(value) != len(back):
-        return f"{path}: {len(value)} items would come back as {len(back)}"
+        return f"{path}: {counted(len(value), 'item')} would come back as {len(back)}"
     for index, (ours, theirs) in enumerate(zip(value, back, strict=True)):
         if found := difference(ours, theirs, f"{path}[{index}]"):
             return found

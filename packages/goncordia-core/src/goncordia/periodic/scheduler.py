@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, Self
 
 from goncordia._check import Duration, instance, refuse, seconds, sequence
+from goncordia._words import counted
 from goncordia.clock import Clock, checked_clock
 from goncordia.driver import AnyDriver, BaseDriver
 from goncordia.engine.calls import Calls, refused
@@ -130,7 +131,10 @@ class CronScheduler:
         self._told = False
         self._leads_until = self._ask_at = float("-inf")
         self._task = asyncio.create_task(self._work())
-        _logger.info("%d periodic jobs are scheduled", len(self._entries))
+        _logger.info(
+            "%s scheduled",
+            counted(len(self._entries), "periodic job is", "periodic jobs are"),
+        )
 
     async def stop(self) -> None:
         """Finish what is under way, and let another lead; harmless when it is not started."""

@@ -8,6 +8,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 import msgspec
 
 from goncordia import _check
+from goncordia._words import counted
 from goncordia.args import JobArgs
 from goncordia.client.handles import EnqueuedMany, JobHandle, shown
 from goncordia.client.operations.admitting import Admitting
@@ -201,7 +202,8 @@ class Many:
     def failed(self, error: Exception) -> None:
         """Note on an error what was done before it."""
         if self._count and not self._tx:
-            error.add_note(f"{self._count} jobs before this were enqueued, and stay so")
+            before = counted(self._count, "job before this was", "jobs before this were")
+            error.add_note(f"{before} enqueued, and stay so")
 
     def result(self) -> EnqueuedMany:
         """What was done."""
