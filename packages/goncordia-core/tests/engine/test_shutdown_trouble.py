@@ -5,11 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
-from goncordia import Job, JobState, SyncJob
+from goncordia import Job, JobState, Registry, SyncJob
 from goncordia.engine.events import JobFinished, JobGivenBack, JobOverdue
+from goncordia.errors import DriverUnavailableError
 
 from .stand import Other, Stand, Work
 
@@ -97,19 +101,139 @@ async def test_stopping_twice_is_harmless_and_both_wait_for_the_end(stand: Stand
 async def test_a_stop_in_an_outage_waits_for_the_answer_to_the_last_result(stand: Stand) -> None:
     gate = stand.gated()
     handle = await stand.enqueue()
-    pool = stand.pool()
+    pool = stand.pool(shutdown_timeout=300)
     await pool.start()
     await stand.advance(0)
     stand.wire.down = True
     gate.open()
     stopping = asyncio.create_task(pool.stop())
-    await stand.advance(300)
+    await stand.advance(299)
     assert not stopping.done()
     stand.wire.heal()
     await stand.advance(5)
     assert stopping.done()
     row = await stand.row(handle)
     assert (row.state, row.output, row.attempt) == (JobState.COMPLETED, b'"done"', 1)
+
+
+@pytest.mark.parametrize("way", ["away", "silent"])
+async def test_a_stop_ends_when_the_backend_is_gone_for_good(
+    stand: Stand, caplog: pytest.LogCaptureFixture, way: str
+) -> None:
+    gate = stand.gated()
+    handles = [await stand.enqueue(Work(n)) for n in range(3)]
+    pool = stand.pool(concurrency=2, max_pending=1, shutdown_timeout=30)
+    await pool.start()
+    await stand.advance(0)
+    if way == "away":
+        stand.wire.down = True
+    else:
+        for name in ("exchange", "finish_many", "session_beat", "expire", "held"):
+            for _ in range(99):
+                stand.wire.hold(name)
+    stopping = asyncio.create_task(pool.stop())
+    await stand.advance(0)
+    gate.open()
+    with caplog.at_level(logging.WARNING, "goncordia.engine"):
+        await stand.advance(29)
+        assert not stopping.done()
+        await stand.advance(2)
+    assert stopping.done()
+    with pytest.raises(DriverUnavailableError, match=r"answered to all results \(3 left\)"):
+        await stopping
+    told = {
+        (record.__dict__["job_id"], record.levelname, record.message.partition("(")[2])
+        for record in caplog.records
+        if "the shutdown was over before its result" in record.message
+    }
+    rest = " was stored; if it is not, the job is taken back when the lease is over"
+    result = "work): the shutdown was over before its result "
+    assert told == {
+        (str(handles[0].id), "ERROR", f"{result}(complete){rest}"),
+        (str(handles[1].id), "ERROR", f"{result}(complete){rest}"),
+        (str(handles[2].id), "WARNING", f"{result}(release){rest}"),
+    }
+    calls = stand.wire.count()
+    await stand.advance(100)
+    assert stand.wire.count() == calls
+    # The leases bring the jobs back.
+    stand.wire.heal()
+    async with stand.working():
+        await stand.advance(100)
+    assert [await stand.state(handle) for handle in handles] == ["completed"] * 3
+
+
+async def test_a_backend_that_comes_back_at_the_last_moment_gets_what_was_interrupted(
+    stand: Stand,
+) -> None:
+    """The time for results begins anew when the handlers are over: there are 5 seconds for it."""
+    stand.gated()
+    handle = await stand.enqueue()
+    pool = stand.pool(shutdown_timeout=30)
+    await pool.start()
+    await stand.advance(0)
+    stand.wire.down = True
+    stopping = asyncio.create_task(pool.stop())
+    await stand.advance(32)
+    assert not stopping.done()
+    stand.wire.heal()
+    await stand.advance(2.5)
+    await stopping
+    row = await stand.row(handle)
+    assert (row.state, row.attempt) == (JobState.AVAILABLE, 0)
+    assert stand.memory.store.session_list() == []
+
+
+async def test_a_session_that_cannot_be_closed_does_not_hold_the_stop_up(stand: Stand) -> None:
+    stand.gated()
+    pool = stand.pool()
+    await pool.start()
+    await stand.advance(0)
+    held = stand.wire.hold("session_close")
+    stopping = asyncio.create_task(pool.stop())
+    await stand.advance(4.9)
+    assert (held.reached, stopping.done()) == (1, False)
+    await stand.advance(0.2)
+    assert stopping.done()
+    await stopping
+
+
+async def test_the_lifespan_is_left_in_order_when_results_were_not_stored(stand: Stand) -> None:
+    ends: list[str] = []
+
+    @asynccontextmanager
+    async def lifespan() -> AsyncIterator[None]:
+        yield
+        ends.append("left")
+
+    registry: Registry[Any] = Registry(lifespan=lifespan)
+
+    @registry.worker(Work)
+    async def work(job: Job[Work]) -> None:
+        await stand.clock.sleep(60)
+
+    await stand.enqueue()
+    pool = stand.pool(registry=registry, shutdown_timeout=1)
+    await pool.start()
+    await stand.advance(0)
+    stand.wire.down = True
+    with pytest.raises(DriverUnavailableError, match="the shutdown was over"):
+        await stand.finish(pool.stop())
+    assert ends == ["left"]
+
+
+async def test_what_is_interrupted_is_told(stand: Stand, caplog: pytest.LogCaptureFixture) -> None:
+    stand.gated()
+    handle = await stand.enqueue()
+    with caplog.at_level(logging.WARNING, "goncordia.engine"):
+        async with stand.working(shutdown_timeout=3):
+            await stand.advance(0)
+    (record,) = caplog.records
+    assert (
+        record.message == f"job {handle.id} (work) is interrupted: shutdown_timeout (3 s) is over"
+    )
+    fields = {name: record.__dict__[name] for name in ("job_id", "job_kind", "job_attempt")}
+    assert fields == {"job_id": str(handle.id), "job_kind": "work", "job_attempt": 1}
 
 
 async def test_an_idle_pool_stops_in_an_outage(stand: Stand) -> None:

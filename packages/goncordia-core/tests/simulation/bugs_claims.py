@@ -17,6 +17,7 @@ from goncordia.engine.outcome import Outcomes
 from goncordia.engine.reconcile import Reconciler
 from goncordia.engine.rescue import Rescuer
 from goncordia.engine.run import Run
+from goncordia.engine.shutdown import Shutdown
 from goncordia.engine.workers import Worker
 from goncordia.errors import DriverError
 
@@ -107,14 +108,14 @@ async def nothing_is_rescued(self: Rescuer) -> int:
 
 # -------------------------------------------------------------------- shutdown
 
-_settle = Engine._settle
+_settle = Shutdown._settle
 
 
-@bug("a session is closed after the last result", Engine, "_settle", within=200)
-async def session_is_closed_early(self: Engine, seconds: float) -> bool:
+@bug("a session is closed after the last result", Shutdown, "_settle", within=200)
+async def session_is_closed_early(self: Shutdown, seconds: float) -> bool:
     settled = await _settle(self, seconds)
     if settled:
-        await self.session.close()
+        await self._lanes._session.close()
     return settled
 
 

@@ -83,6 +83,7 @@ class Network:
 
     Attributes:
         late: zombies and queued requests, which may take effect at any time: how many of whom.
+        trouble: when last a request of whom went wrong.
         outages: when the backend is away.
         calls: how many requests were made.
         judge: decides what becomes of a request; None: chance does.
@@ -105,6 +106,7 @@ class Network:
         self.outages: list[Outage] = []
         self._alarms: dict[tuple[Process, str], asyncio.Future[None]] = {}
         self.late: Counter[Process] = Counter()
+        self.trouble: dict[Process, float] = {}
         self.calls = 0
 
     async def sending(self, process: Process, names: Collection[str], patience: float) -> None:
@@ -177,6 +179,8 @@ class Network:
 
     def _send(self, request: _Request) -> None:
         request.kind, request.late_by = self._fate(request)
+        if request.kind != "ok":
+            self.trouble[request.process] = self._loop.time()
         if request.kind == "hang":
             self.trace("hang", request.process.name, request.name)
             return
@@ -192,6 +196,7 @@ class Network:
             self.late[request.process] -= 1
         outage = None if queued else self.outage()
         if outage is not None:
+            self.trouble[request.process] = self._loop.time()
             if outage.stalls:
                 wait = outage.end - self._loop.time() + rng.uniform(0.0, 0.3)
                 self.late[request.process] += 1
@@ -282,7 +287,9 @@ class _Request:
 
     def answer(self, result: Any, error: Exception | None) -> None:
         """An answer comes over the network."""
-        if not self.process.cut:
+        if self.process.cut:
+            self._network.trouble[self.process] = self.process.loop.time()
+        else:
             self._deliver(result, error)
 
     def _deliver(self, result: Any, error: Exception | None) -> None:

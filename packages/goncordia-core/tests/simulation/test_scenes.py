@@ -327,7 +327,7 @@ class TestAShutdownInAnOutage:
     @pytest.mark.parametrize("stalls", [False, True])
     def test_waits_until_its_results_are_stored(self, stalls: bool) -> None:
         async def story(scene: Scene) -> None:
-            a = scene.pool("a", napping(3.0))
+            a = scene.pool("a", napping(3.0), shutdown_timeout=60.0)
             job = await scene.enqueue(max_attempts=1)
             scene.world.network.outages.append(Outage(1.0, 31.0, stalls=stalls))
             await scene.until(2.0)
@@ -335,6 +335,23 @@ class TestAShutdownInAnOutage:
             assert scene.world.loop.time() > 31.0
             assert scene.row(job).state is JobState.COMPLETED
             assert not scene.world.store.sessions.open
+
+        assert not play(story)
+
+    @pytest.mark.parametrize("stalls", [False, True])
+    def test_leaves_them_to_its_lease_when_that_takes_too_long(self, stalls: bool) -> None:
+        async def story(scene: Scene) -> None:
+            a = scene.pool("a", napping(3.0))
+            b = scene.pool("b", napping(1.0))
+            b.process.cut_until = 60.0  # else it might take the job at once
+            job = await scene.enqueue(max_attempts=2)
+            scene.world.network.outages.append(Outage(1.0, 50.0, stalls=stalls))
+            await scene.until(2.0)
+            await scene.world.stop_pool(a)
+            assert scene.world.loop.time() < 20.0
+            assert scene.row(job).state is JobState.RUNNING
+            await scene.until(150.0)
+            assert scene.row(job).state is JobState.COMPLETED
 
         assert not play(story)
 

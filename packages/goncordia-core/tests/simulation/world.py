@@ -14,6 +14,7 @@ import msgspec
 
 from goncordia import KindPolicy, QueuePolicy, WorkerPool
 from goncordia.driver import Capabilities, JobRow, ListFilter
+from goncordia.errors import DriverUnavailableError
 from goncordia.memory import MemoryDriver
 
 from .backend import Backend
@@ -211,11 +212,10 @@ class World:
             heartbeat_interval=BEAT,
             rescue_interval=_RESCUE,
             stall_limit=_STALL_LIMIT,
-            shutdown_timeout=_SHUTDOWN,
             worker_id=name,
             observer=app.observe,
             rng=self.seeded(),
-            **chosen,
+            **{"shutdown_timeout": _SHUTDOWN, **chosen},
         )
         member = Member(process, pool, self.spawn(pool.start()))
         self.members.append(member)
@@ -255,6 +255,7 @@ class World:
             self.books.bad(f"a start failed: {failure!r}"[:120])
             return
         self.books.closing.add(process)
+        began = self.loop.time()
         member.stopped = self.spawn(member.pool.stop())
         done, _ = await asyncio.wait([member.stopped], timeout=300.0)
         if process.dead:
@@ -262,4 +263,8 @@ class World:
         if not done:
             self.books.bad("a shutdown goes on for ever", process.name)
         elif (error := member.stopped.exception()) is not None:
-            self.books.bad(f"a shutdown failed: {error!r}"[:120])
+            trouble = self.network.trouble.get(process, float("-inf"))
+            if isinstance(error, DriverUnavailableError) and trouble > began - LEASE:
+                self.books.counts["results left to a lease"] += 1
+            else:
+                self.books.bad(f"a shutdown failed: {error!r}"[:120])

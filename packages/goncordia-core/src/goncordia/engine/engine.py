@@ -33,6 +33,7 @@ from goncordia.engine.session import Session
 from goncordia.engine.settings import Settings
 from goncordia.engine.shape import Shape
 from goncordia.engine.shed import Shedder
+from goncordia.engine.shutdown import Shutdown
 from goncordia.engine.signal import Signal
 from goncordia.engine.threads import Threads
 from goncordia.engine.turns import Turns
@@ -48,9 +49,6 @@ _logger = logging.getLogger("goncordia.engine")
 
 _WATCH_SHARE: Final = 1 / 3
 """Sessions that are records are looked at at least this often in a lease."""
-
-_INTERRUPT_GRACE: Final = 5.0
-"""Seconds for which a shutdown waits for handlers that it interrupted."""
 
 _LONGEST_STAY: Final = 60.0
 """Seconds for which a job goes back, at most, whose kind is at its limit here."""
@@ -208,6 +206,14 @@ class Engine:
             else Pruner(executor, calls, clock, rng, ids_rng, settings.retention)
         )
         self._shedder = Shedder(claims, self.lanes.allowance, clock, observe)
+        self._shutdown = Shutdown(
+            claims,
+            self.lanes,
+            self.dispatcher,
+            clock,
+            changed,
+            timeout=settings.shutdown_timeout,
+        )
         session.on_open = self.lanes.look
         session.on_good = self._good
         session.on_lost = self.dispatcher.session_lost
@@ -252,51 +258,41 @@ class Engine:
         for task in self._lane_tasks:
             task.add_done_callback(_report)
 
-    async def stop(self) -> None:
+    async def stop(self) -> int:
         """Stop in order: nothing new, what has not started back, what runs to its end or its limit.
 
         The session beats until the last result is answered, and is closed then. If a handler goes
         on in spite of all, the session is left to its lease, so that nobody runs that job
-        meanwhile.
+        meanwhile; and so it is if the backend takes no results until the time for it is over.
 
         Cancelled, it ends at once, and the session is left to its lease as well.
+
+        Returns:
+            How many claims were not answered.
         """
         self._stopping = self.lanes.stopping = True
         self.dispatcher.stop()
         self._ready.set_all()
         try:
-            all_ended = await self._wind_down()
+            all_ended = await self._shutdown.wind_down()
         finally:
             await self._end()
+        unstored = self._shutdown.forget()
+        if not unstored:
+            await self._shutdown.politely(self._take_leave(close=all_ended))
+        return unstored
+
+    async def _take_leave(self, *, close: bool) -> None:
         await self._limits.close()
         if self._pruner is not None:
             await self._pruner.resign()
-        if all_ended:
+        if close:
             await self.session.close()
-
-    async def _wind_down(self) -> bool:
-        """Wait until nothing runs and every result is answered; False: a handler goes on."""
-        if not await self._settle(self._settings.shutdown_timeout):
-            for run in list(self.claims.running):
-                self.dispatcher.interrupt(run, Cause.SHUTDOWN)
-            await self._settle(_INTERRUPT_GRACE)
-        stubborn = list(self.claims.running)
-        for run in stubborn:
-            _logger.error(
-                "job %s (%s) goes on after the shutdown; its session is left to its lease",
-                run.row.id,
-                run.row.kind,
-                extra=fields_of(run.row),
-            )
-            self.claims.dropped(run)
-        # One more lane: where the loop itself ends, the others were cancelled like every task.
-        await self.lanes.run()
-        return not stubborn
 
     async def _end(self) -> None:
         """End every part at once; interrupt what runs, and forget it."""
+        self._shutdown.interrupt("the pool ends at once")
         for run in list(self.claims.running):
-            self.dispatcher.interrupt(run, Cause.SHUTDOWN)
             self.claims.dropped(run)
         self._threads.close()
         await self._processes.close()
@@ -330,16 +326,6 @@ class Engine:
         self._background.add(task)
         task.add_done_callback(self._background.discard)
         task.add_done_callback(_report)
-
-    async def _settle(self, seconds: float) -> bool:
-        """Wait until nothing runs, for so long; whether that is so."""
-        until = self._clock.monotonic() + seconds
-        while self.claims.running:
-            left = until - self._clock.monotonic()
-            if left <= 0:
-                return False
-            await self._changed.wait(left)
-        return True
 
     def _start_heart_thread(self) -> bool:
         """Beat from a thread, if the driver can and time is the system's."""

@@ -16,7 +16,12 @@ from goncordia.engine.engine import Engine
 from goncordia.engine.events import Observer
 from goncordia.engine.retention import DEFAULT_RETENTION, Retention
 from goncordia.engine.settings import Settings
-from goncordia.errors import ConfigurationError, DriverError, GoncordiaError
+from goncordia.errors import (
+    ConfigurationError,
+    DriverError,
+    DriverUnavailableError,
+    GoncordiaError,
+)
 from goncordia.job import Job
 from goncordia.limits import KindPolicy, QueuePolicy
 from goncordia.payload.codecs import Codec
@@ -182,7 +187,14 @@ class WorkerPool:
         ``shutdown_timeout`` seconds to end; then they are interrupted, and their jobs go back
         without having used an attempt. A pool that is still starting gives up starting.
 
+        Results that the backend does not take have as long as the handlers, and 5 seconds more at
+        least; then they are logged, and left to the session's lease.
+
         Cancelled, it ends at once: what runs is interrupted, and left to the session's lease.
+
+        Raises:
+            DriverUnavailableError: there are such results; all else was done.
+            Exception: what the registry's lifespan raised at its end.
         """
         life = self._life
         if life is None:
@@ -213,11 +225,17 @@ class WorkerPool:
                 len(specs),
                 self._settings.concurrency,
             )
+            unstored = 0
             try:
                 yield engine
             finally:
-                await engine.stop()
+                unstored = await engine.stop()
         _logger.info("%s has stopped", self.worker_id)
+        if unstored:
+            raise DriverUnavailableError(
+                "WorkerPool: the shutdown was over before the backend had answered to all results "
+                f"({unstored} left); jobs without one are taken back when the lease is over"
+            )
 
     async def __aenter__(self) -> Self:
         """Start."""
@@ -236,6 +254,7 @@ class WorkerPool:
 
         Raises:
             ConfigurationError: not in the main thread, the only one that signals reach.
+            DriverUnavailableError: the backend did not take the last results; see :meth:`stop`.
             Exception: what ended the pool before a signal did, such as the lifespan's error.
         """
         with shutdown_signals() as asked:
