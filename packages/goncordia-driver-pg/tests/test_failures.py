@@ -133,7 +133,7 @@ async def test_connections_that_were_ended_are_made_anew(
         for _ in range(5):
             group.create_task(driver.executor().insert_many([new_job()]))
     await db.execute("""
-        SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+        SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity
         WHERE application_name = 'goncordia' AND datname = current_database()
         """)
     job = new_job()

@@ -146,7 +146,8 @@ async def test_like_a_pool_of_asyncpg(pg_dsn: str, migrated: str) -> None:
         heart = Heart(driver)
         assert not (await heart.beat(new_session_id())).held
         names = await pool.fetchval("""
-            SELECT count(*) FROM pg_stat_activity WHERE application_name = 'the caller''s'
+            SELECT count(*) FROM pg_stat_activity
+            WHERE application_name = 'the caller''s' AND datname = current_database()
             """)
         assert names == 2
         await asyncio.to_thread(heart.heart.close)
@@ -186,7 +187,7 @@ async def test_like_a_pool_of_psycopg(pg_dsn: str, migrated: str, given: Any) ->
         async with pool.connection() as connection:
             cursor = await connection.execute("""
                 SELECT count(*) FROM pg_stat_activity
-                WHERE application_name = 'the caller''s own'
+                WHERE application_name = 'the caller''s own' AND datname = current_database()
                 """)
             assert await cursor.fetchone() == (2,)
         await asyncio.to_thread(heart.heart.close)

@@ -212,6 +212,12 @@ async def test_of_a_pool_a_connection_is_kept_for_a_moment_only(
         await driver.aclose()
 
 
+async def until_so_many_wait(pool: AsyncConnectionPool[Any], number: int) -> None:
+    async with asyncio.timeout(60):
+        while pool.get_stats().get("requests_waiting") != number:  # noqa: ASYNC110  # as above
+            await asyncio.sleep(0.001)
+
+
 async def test_of_a_pool_nothing_is_kept_that_others_wait_for(
     pg_dsn: str, migrated: str, new_job: Callable[..., NewJob]
 ) -> None:
@@ -219,9 +225,9 @@ async def test_of_a_pool_nothing_is_kept_that_others_wait_for(
         driver = PsycopgDriver(pool, schema=migrated)
         async with pool.connection():
             inserting = asyncio.create_task(driver.executor().insert_many([new_job()]))
-            await asyncio.sleep(0.05)
+            await until_so_many_wait(pool, 1)
             waiting = asyncio.create_task(pool.getconn(60))
-            await asyncio.sleep(0.05)
+            await until_so_many_wait(pool, 2)
         await inserting
         await pool.putconn(await waiting)
         await driver.aclose()

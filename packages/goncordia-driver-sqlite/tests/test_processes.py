@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
-import time
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
@@ -131,10 +130,13 @@ async def test_what_was_acknowledged_outlives_a_kill(driver: SqliteDriver) -> No
 async def test_a_killed_worker_loses_nothing(
     driver: SqliteDriver, new_job: Callable[..., NewJob]
 ) -> None:
-    jobs = [new_job() for _ in range(3000)]
-    await driver.executor().insert_many(jobs)
+    jobs: list[NewJob] = []
     done: list[UUID] = []
     for _ in range(3):
+        # More than a worker says into its pipe before it is heard.
+        more = [new_job() for _ in range(2000)]
+        await driver.executor().insert_many(more)
+        jobs += more
         async with python(WORK, driver.path) as process:
             session = UUID(await line_of(process))
             done += [UUID(await line_of(process)) for _ in range(50)]
@@ -154,16 +156,13 @@ async def test_a_killed_worker_loses_nothing(
 
 
 async def test_a_wake_up_crosses_processes(driver: SqliteDriver) -> None:
-    """In a few milliseconds; the bound here is wide, since test machines are busy."""
+    """In a few milliseconds, which is for the benchmarks to show."""
     listener = driver.listener()
     try:
         async with python(INSERT, driver.path, "1") as process:
             await go(process)
-            async with asyncio.timeout(10):
-                wakes = listener.wakes()
-                started = time.monotonic()
-                wake = await anext(wakes)
+            async with asyncio.timeout(60):
+                wake = await anext(listener.wakes())
             assert (wake.what, wake.queue, wake.due_in) == ("jobs", "default", 0.0)
-            assert time.monotonic() - started < 2
     finally:
         await listener.aclose()

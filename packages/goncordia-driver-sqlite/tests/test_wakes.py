@@ -71,14 +71,14 @@ async def test_jobs_due_later_are_told_when_they_are_sooner(
     await executor.insert_many([new_job(queue="a", run_at=After(60))])
     wake = await ears.jobs("a")
     assert wake.due_in is not None
-    assert 59 < wake.due_in <= 60
+    assert 45 < wake.due_in <= 60
     await executor.insert_many([new_job(queue="a", run_at=After(90))])
     await ears.quiet(0.05)
     soon = new_job(queue="a", run_at=After(30))
     await executor.insert_many([soon])
     wake = await ears.jobs("a")
     assert wake.due_in is not None
-    assert 29 < wake.due_in <= 30
+    assert 15 < wake.due_in <= 30
     await executor.change_many([Change(soon.id, "reschedule", After(0))])
     assert (await ears.jobs("a")).due_in == 0.0
 
@@ -115,9 +115,11 @@ async def test_freed_groups(driver: SqliteDriver, ears: Ears, new_job: New, clai
     await driver.executor().insert_many([new_job(group="g", group_limit=1) for _ in range(2)])
     await ears.jobs("default")
     (row,) = await claim_all(driver)
-    with contextlib.suppress(TimeoutError):
-        await ears.until(lambda _: False, 0.05)
-    await ears.quiet(0.05)
+    heard = -1
+    while len(ears.heard) > heard:  # until all is heard that came of the claim
+        heard = len(ears.heard)
+        with contextlib.suppress(TimeoutError):
+            await ears.until(lambda _: False, 0.05)
     await driver.executor().finish_many([Finish(row.claim, "complete")])
     await ears.jobs("default")
 

@@ -132,7 +132,7 @@ def test_waiting_blocks_until_the_job_has_ended() -> None:
     def work() -> None:
         import asyncio
 
-        ended.wait(5)
+        ended.wait(60)
         asyncio.run(Hand(driver).work("reports", output=4))
 
     thread = threading.Thread(target=work)
@@ -140,7 +140,7 @@ def test_waiting_blocks_until_the_job_has_ended() -> None:
     with pytest.raises(TimeoutError, match=r"did not end within 0\.05 s; it is available"):
         client.wait(handle, timeout=0.05)
     ended.set()
-    assert client.wait(handle, timeout=5) == 4
+    assert client.wait(handle, timeout=60) == 4
     thread.join()
     # What waited leaves no thread behind.
     assert not [each for each in threading.enumerate() if "portal" in each.name]

@@ -232,15 +232,14 @@ async def test_a_beat_that_fails_is_made_again_soon_by_a_new_heartbeater(
     hospital: Hospital,
 ) -> None:
     hospital.registry.add_worker(Work, nothing)
-    async with hospital.alive(lease=60, heartbeat_interval=2) as pool:
+    async with hospital.alive(lease=60, heartbeat_interval=20) as pool:
         session = hospital.session(pool)
         hospital.fail = 3
         heart = hospital.engine(pool)._heart_thread
         assert heart is not None
-        began = time.monotonic()
         heart.beat_now()
+        # Within the patience of a test, not twenty seconds for each.
         await hospital.until(lambda: len(hospital.beats) >= 4)
-        assert time.monotonic() - began < 4  # not two seconds for each
         assert hospital.made >= 4
         assert hospital.session(pool) == session
     assert hospital.closed == hospital.made
@@ -270,8 +269,8 @@ async def test_a_session_that_was_lost_is_told_by_the_thread(hospital: Hospital)
 async def test_the_lease_is_renewed_by_the_thread_alone(hospital: Hospital) -> None:
     """What was waiting for a slot may start in the first turn after a long block."""
     hospital.registry.add_worker(Work, nothing)
-    async with hospital.alive(lease=0.6, heartbeat_interval=0.1) as pool:
+    async with hospital.alive(lease=1.5, heartbeat_interval=0.1) as pool:
         await hospital.until(lambda: len(hospital.beats) > 1)
-        block(1.0)
+        block(2.0)
         session = hospital.engine(pool).session
         assert session.good()

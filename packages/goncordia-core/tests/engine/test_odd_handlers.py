@@ -231,8 +231,8 @@ async def test_a_job_that_is_over_is_not_left_to_the_collector(
         await stand.until(lambda: not stand.engine(pool).claims)
         stand.events.clear()  # they hold the error, and with it the frames
         await stand.advance(10)
-        await asyncio.sleep(0.01)
-        assert [each() for each in alive] == [None]
+        # The frames of a thread are gone a moment after the engine has heard of its end.
+        await stand.until(lambda: [each() for each in alive] == [None])
 
 
 async def test_a_thread_that_waits_for_its_checkpoint_is_let_go_at_the_end(stand: Stand) -> None:
