@@ -2,14 +2,18 @@ from __future__ import annotations
 
 import importlib.util
 import sqlite3
+import types
 from contextlib import closing
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-from goncordia_sql import Migrations
+from goncordia_sql import Migrations, Operations, ParamStyle
+from goncordia_sql.ops.base import Topic
+from goncordia_sql.postgres import PostgresDialect, PostgresOperations
 from goncordia_sql.sqlite import LEDGER, MIGRATIONS, SqliteDialect
+from goncordia_sql.statement import Sql
 
 
 def _load() -> ModuleType:
@@ -51,3 +55,51 @@ def test_the_printed_schema_is_the_migrated_one(bare: object) -> None:
             "SELECT applied_at, strftime('%s', 'now') * 1000000 FROM goncordia_migration"
         ).fetchone()
         assert abs(applied_at - now) < 60_000_000
+
+
+@pytest.mark.parametrize(
+    "operations",
+    [
+        Operations(SqliteDialect(lambda: 0)),
+        PostgresOperations(PostgresDialect(ParamStyle.NUMBERED_DOLLAR)),
+    ],
+    ids=["sqlite", "postgres"],
+)
+def test_every_statement_is_sent_by_some_operation(operations: Operations) -> None:
+    topics = [each for each in vars(operations).values() if isinstance(each, Topic)]
+    unsent = [
+        f"{type(topic).__name__}.{name}"
+        for topic in topics
+        for name, value in vars(topic).items()
+        if isinstance(value, Sql) and name.startswith("_") and name not in _names_reached(topic)
+    ]
+    assert unsent == []
+
+
+def _names_reached(topic: Topic) -> set[str]:
+    """The attributes that public methods use, and methods of those names, and so on."""
+    cls = type(topic)
+    reached: set[str] = set()
+    new = {name for name in dir(cls) if not name.startswith("_")}
+    while new:
+        reached |= new
+        new = {used for name in new for used in _names_used(cls, name)} - reached
+    return reached
+
+
+def _names_used(cls: type, method: str) -> set[str]:
+    """The attributes that a method uses; with that which it overrides, if it calls that."""
+    used: set[str] = set()
+    for base in cls.__mro__:
+        function = vars(base).get(method)
+        if isinstance(function, types.FunctionType):
+            names = _names_of(function.__code__)
+            used |= names
+            if "super" not in names:
+                break
+    return used
+
+
+def _names_of(code: types.CodeType) -> set[str]:
+    inner = (each for each in code.co_consts if isinstance(each, types.CodeType))
+    return set(code.co_names).union(*map(_names_of, inner))

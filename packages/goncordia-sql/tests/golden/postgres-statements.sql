@@ -185,24 +185,6 @@ JOIN "goncordia".job j ON j.id = k.id ORDER BY j.id FOR UPDATE OF j SKIP LOCKED;
 SELECT k.n FROM (SELECT u.number - 1 AS n, u.id FROM unnest($1::uuid[]) WITH ORDINALITY AS u(id,
 number) LIMIT cardinality($1::uuid[])) AS k WHERE k.id IN (SELECT id FROM "goncordia".job);
 
--- finish.exceptions
-SELECT k.n FROM (SELECT u.number - 1 AS n, u.id, u.value FROM unnest($1::uuid[], $2::bigint[]) WITH
-ORDINALITY AS u(id, value, number) LIMIT cardinality($1::uuid[])) AS k LEFT JOIN "goncordia".job j
-ON j.id = k.id WHERE j.id IS NULL OR j.state <> 3 OR j.fetch_no <> k.value OR j.session <> $3 OR
-j.group_name IS NOT NULL;
-
--- finish.complete
-UPDATE "goncordia".job SET state = 4, finished_at = $1, failed = 0, output = NULL, held_key = CASE
-WHEN unique_hold = 0 THEN NULL ELSE held_key END WHERE id IN (SELECT k.id FROM (SELECT u.number - 1
-AS n, u.id FROM unnest($2::uuid[]) WITH ORDINALITY AS u(id, number) LIMIT cardinality($2::uuid[]))
-AS k);
-
--- finish.complete_with_output
-UPDATE "goncordia".job SET state = 4, finished_at = $1, failed = 0, output = k.value, held_key =
-CASE WHEN unique_hold = 0 THEN NULL ELSE held_key END FROM (SELECT u.number - 1 AS n, u.id, u.value
-FROM unnest($2::uuid[], $3::text[]) WITH ORDINALITY AS u(id, value, number) LIMIT
-cardinality($2::uuid[])) AS k WHERE "goncordia".job.id = k.id;
-
 -- finish.end
 UPDATE "goncordia".job SET state = $1, failed = $2, attempt = $3, errors = coalesce($4, errors),
 checkpoint = coalesce($5, checkpoint), finished_at = $6, output = $7, held_key = CASE WHEN
@@ -299,15 +281,6 @@ SELECT name, value, version FROM "goncordia".record WHERE name = $1;
 -- records.list
 SELECT name, value, version FROM "goncordia".record WHERE substr(name, 1, length($1)) = $1 ORDER BY
 name;
-
--- records.lock
-SELECT r.version, r.token FROM "goncordia".record r WHERE r.name = $1 FOR UPDATE OF r;
-
--- records.delete
-DELETE FROM "goncordia".record WHERE name = $1;
-
--- records.insert
-INSERT INTO "goncordia".record (name, value, token) VALUES ($1, $2, $3);
 
 -- records.create
 INSERT INTO "goncordia".record (name, value, token) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING

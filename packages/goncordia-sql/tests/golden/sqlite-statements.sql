@@ -108,6 +108,18 @@ SELECT k.n FROM (WITH RECURSIVE c(n) AS ( SELECT 0 WHERE length(?) > 0 UNION ALL
 WHERE n + 1 < length(?) / 16) SELECT n, substr(?, 16 * n + 1, 16) AS id FROM c) AS k WHERE k.id IN
 (SELECT id FROM goncordia_job);
 
+-- finish.end
+UPDATE goncordia_job SET state = ?, failed = ?, attempt = ?, errors = coalesce(?, errors),
+checkpoint = coalesce(?, checkpoint), finished_at = ?, output = ?, held_key = CASE WHEN unique_hold
+= 0 THEN NULL ELSE held_key END WHERE id = ?;
+
+-- finish.return
+UPDATE goncordia_job SET state = ?, failed = ?, attempt = ?, errors = coalesce(?, errors),
+checkpoint = coalesce(?, checkpoint), run_at = ? WHERE id = ?;
+
+-- finish.note
+UPDATE goncordia_job SET started = ?, checkpoint = coalesce(?, checkpoint) WHERE id = ?;
+
 -- finish.exceptions
 SELECT k.n FROM (SELECT key AS n, substr(?, 16 * key + 1, 16) AS id, value FROM json_each(?)) AS k
 LEFT JOIN goncordia_job j ON j.id = k.id WHERE j.id IS NULL OR j.state <> 3 OR j.fetch_no <> k.value
@@ -123,18 +135,6 @@ substr(?, 16 * n + 1, 16) AS id FROM c) AS k);
 UPDATE goncordia_job SET state = 4, finished_at = ?, failed = 0, output = k.value, held_key = CASE
 WHEN unique_hold = 0 THEN NULL ELSE held_key END FROM (SELECT key AS n, substr(?, 16 * key + 1, 16)
 AS id, value FROM json_each(?)) AS k WHERE goncordia_job.id = k.id;
-
--- finish.end
-UPDATE goncordia_job SET state = ?, failed = ?, attempt = ?, errors = coalesce(?, errors),
-checkpoint = coalesce(?, checkpoint), finished_at = ?, output = ?, held_key = CASE WHEN unique_hold
-= 0 THEN NULL ELSE held_key END WHERE id = ?;
-
--- finish.return
-UPDATE goncordia_job SET state = ?, failed = ?, attempt = ?, errors = coalesce(?, errors),
-checkpoint = coalesce(?, checkpoint), run_at = ? WHERE id = ?;
-
--- finish.note
-UPDATE goncordia_job SET started = ?, checkpoint = coalesce(?, checkpoint) WHERE id = ?;
 
 -- change.jobs
 SELECT k.n, j.id, j.state, j.run_at, j.failed, j.attempt, j.max_attempts, j.unique_key,

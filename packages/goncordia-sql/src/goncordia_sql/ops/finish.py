@@ -2,11 +2,12 @@
 
 The jobs are read (and locked, where a database has row locks), what becomes of each is decided
 here, and the decisions are written. Most claims end in the plainest way: completed, by their owner,
-without a group. Those go in one statement, once another has found no exception among them.
+without a group. Those go in one statement, each dialect's in its own way.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final
@@ -20,15 +21,15 @@ from goncordia_sql.rows import RowCodec
 from goncordia_sql.statement import Op
 from goncordia_sql.states import ENDS, REPORTED, Hold, Stored, reported
 
-__all__ = ["COMPLETED", "Finishing", "plain_completions"]
+__all__ = ["COMPLETED", "FREE_KEY", "Finishing", "plain_completions"]
 
 _DONE: Final = {state: Outcome("DONE", state) for state in JobState}
 COMPLETED: Final = _DONE[JobState.COMPLETED]
 """What becomes of a claim that ends in the plainest way."""
 _GONE: Final = Outcome("GONE")
 _BUSY: Final = Outcome("BUSY")
-_FEW: Final = 2
-"""Fewer plain ones go the way of all others, which is as short for them."""
+FREE_KEY: Final = f"held_key = CASE WHEN unique_hold = {Hold.ACTIVE} THEN NULL ELSE held_key END"
+"""Part of a statement that ends jobs."""
 
 
 class _Held:
@@ -64,14 +65,13 @@ class _Held:
         return reported(self.state, self.run_at, self.failed, now)
 
 
-class Finishing(Topic):
-    """``finish_many`` and ``mark_many``."""
+class Finishing(Topic, ABC):
+    """``finish_many`` and ``mark_many``: what every dialect's have in common."""
 
     def __init__(self, dialect: Dialect, codec: RowCodec, groups: Groups) -> None:
         super().__init__(dialect, codec)
         self._groups = groups
         job, each_id = dialect.job, dialect.each_id(":ids")
-        each_claim = dialect.each_number(":ids", ":fetch_nos")
         # The columns in the order of _Held. Texts are read as bytes: the statement also runs on
         # connections of the user's, whose settings for texts are theirs.
         held = f"""
@@ -85,27 +85,11 @@ class Finishing(Topic):
         self._there = dialect.sql(
             f"SELECT k.n FROM {each_id} AS k WHERE k.id IN (SELECT id FROM {job})"
         )
-        self._exceptions = dialect.sql(f"""
-            SELECT k.n FROM {each_claim} AS k LEFT JOIN {job} j ON j.id = k.id
-            WHERE j.id IS NULL OR j.state <> {Stored.RUNNING} OR j.fetch_no <> k.value
-            OR j.session <> :session OR j.group_name IS NOT NULL
-            """)
-        free_key = f"held_key = CASE WHEN unique_hold = {Hold.ACTIVE} THEN NULL ELSE held_key END"
-        self._complete = dialect.sql(f"""
-            UPDATE {job} SET state = {Stored.COMPLETED}, finished_at = :now, failed = 0,
-                output = NULL, {free_key}
-            WHERE id IN (SELECT k.id FROM {each_id} AS k)
-            """)
-        self._complete_with_output = dialect.sql(f"""
-            UPDATE {job} SET state = {Stored.COMPLETED}, finished_at = :now, failed = 0,
-                output = k.value, {free_key}
-            FROM {dialect.each_pair(":ids", ":outputs")} AS k WHERE {job}.id = k.id
-            """)
         # These three go in batches, the values in the order of the parameters.
         self._end = dialect.sql(f"""
             UPDATE {job} SET state = :state, failed = :failed, attempt = :attempt,
                 errors = coalesce(:errors, errors), checkpoint = coalesce(:checkpoint, checkpoint),
-                finished_at = :now, output = :output, {free_key}
+                finished_at = :now, output = :output, {FREE_KEY}
             WHERE id = :id
             """)
         self._return = dialect.sql(f"""
@@ -121,6 +105,7 @@ class Finishing(Topic):
 
     # ---------------------------------------------------------------- finish
 
+    @abstractmethod
     def finish_many(self, finishes: Sequence[Finish], *, wait: bool = True) -> Op[list[Outcome]]:
         """See :meth:`BaseExecutor.finish_many`.
 
@@ -128,47 +113,6 @@ class Finishing(Topic):
             finishes: what to end.
             wait: wait for transactions that hold the jobs; else those are ``BUSY``.
         """
-        if not finishes:
-            return []
-        now = yield from self.dialect.now()
-        outcomes: list[Outcome | None] = [None] * len(finishes)
-        plain = plain_completions(finishes)
-        if len(plain) >= _FEW:
-            yield from self._finish_plain(finishes, plain, outcomes, now)
-        left = [n for n, outcome in enumerate(outcomes) if outcome is None]
-        if left:
-            yield from self._finish_others(finishes, left, outcomes, now, wait=wait)
-        return [outcome for outcome in outcomes if outcome is not None]
-
-    def _finish_plain(
-        self, finishes: Sequence[Finish], plain: list[int], outcomes: list[Outcome | None], now: Any
-    ) -> Op[None]:
-        """Complete those that are no exception; the outcomes of the others stay open."""
-        dialect = self.dialect
-        claims = [finishes[n].claim for n in plain]
-        ids = dialect.ids([claim.job_id for claim in claims])
-        exceptions = yield self._exceptions(
-            ids=ids,
-            fetch_nos=dialect.numbers([claim.fetch_no for claim in claims]),
-            session=dialect.id_in(claims[0].session),
-        )
-        if exceptions.rows:
-            left = {n for (n,) in exceptions.rows}
-            plain = [n for position, n in enumerate(plain) if position not in left]
-        silent = [n for n in plain if finishes[n].output is None]
-        if silent:
-            if len(silent) < len(claims):
-                ids = dialect.ids([finishes[n].claim.job_id for n in silent])
-            yield self._complete(now=now, ids=ids)
-        if len(silent) < len(plain):
-            telling = [finishes[n] for n in plain if finishes[n].output is not None]
-            yield self._complete_with_output(
-                now=now,
-                ids=dialect.ids([finish.claim.job_id for finish in telling]),
-                outputs=dialect.texts([(finish.output or b"").decode() for finish in telling]),
-            )
-        for n in plain:
-            outcomes[n] = COMPLETED
 
     def _finish_others(
         self,

@@ -8,6 +8,7 @@ from goncordia.driver import FetchRequest, FetchResult, Finish, Outcome, PruneRe
 from goncordia_sql.dialect import Dialect
 from goncordia_sql.ops.base import Topic
 from goncordia_sql.ops.change import Changing
+from goncordia_sql.ops.completing import CheckedFinishing
 from goncordia_sql.ops.fetch import Fetch
 from goncordia_sql.ops.finish import Finishing
 from goncordia_sql.ops.groups import Groups
@@ -15,7 +16,7 @@ from goncordia_sql.ops.insert import Insert, Inserting
 from goncordia_sql.ops.listing import Listing
 from goncordia_sql.ops.queues import Queues
 from goncordia_sql.ops.read import Read
-from goncordia_sql.ops.records import Records
+from goncordia_sql.ops.records import LockedRecords, Records
 from goncordia_sql.ops.sessions import Sessions
 from goncordia_sql.ops.watch import Watch
 from goncordia_sql.rows import RowCodec
@@ -55,13 +56,13 @@ class Operations:
         return Fetch(self.dialect, codec, self.groups)
 
     def _make_finish(self, codec: RowCodec) -> Finishing:
-        return Finishing(self.dialect, codec, self.groups)
+        return CheckedFinishing(self.dialect, codec, self.groups)
 
     def _make_sessions(self, codec: RowCodec) -> Sessions:
         return Sessions(self.dialect, codec, self.groups)
 
     def _make_records(self, codec: RowCodec) -> Records:
-        return Records(self.dialect, codec)
+        return LockedRecords(self.dialect, codec)
 
     def claim(self, request: FetchRequest) -> Op[FetchResult]:
         """See :meth:`BaseExecutor.fetch`."""

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 from goncordia.driver import PutResult, Record
 from goncordia_sql.dialect import Dialect
 from goncordia_sql.ops.base import Topic
 from goncordia_sql.rows import RowCodec
 from goncordia_sql.statement import Op
 
-__all__ = ["Records"]
+__all__ = ["LockedRecords", "Records"]
 
 
-class Records(Topic):
+class Records(Topic, ABC):
     """A version is the number of a put among those of all names, so none ever comes again."""
 
     def __init__(self, dialect: Dialect, codec: RowCodec) -> None:
@@ -22,13 +24,6 @@ class Records(Topic):
             SELECT name, value, version FROM {record}
             WHERE substr(name, 1, length(:prefix)) = :prefix ORDER BY name
             """)
-        self._lock = dialect.sql(f"""
-            SELECT r.version, r.token FROM {record} r WHERE r.name = :name {dialect.lock("r")}
-            """)
-        self._delete = dialect.sql(f"DELETE FROM {record} WHERE name = :name")
-        self._insert = dialect.sql(f"""
-            INSERT INTO {record} (name, value, token) VALUES (:name, :value, :token)
-            """)
 
     def record_get(self, name: str) -> Op[Record | None]:
         """See :meth:`BaseExecutor.record_get`."""
@@ -38,6 +33,27 @@ class Records(Topic):
     def record_list(self, prefix: str) -> Op[list[Record]]:
         """See :meth:`BaseExecutor.record_list`."""
         return [Record(*row) for row in (yield self._list(prefix=prefix)).rows]
+
+    @abstractmethod
+    def record_put(
+        self, name: str, value: bytes | None, expected_version: int, token: bytes
+    ) -> Op[PutResult]:
+        """See :meth:`BaseExecutor.record_put`."""
+
+
+class LockedRecords(Records):
+    """Looks, with a lock where a database has row locks, and writes then."""
+
+    def __init__(self, dialect: Dialect, codec: RowCodec) -> None:
+        super().__init__(dialect, codec)
+        record = dialect.record
+        self._lock = dialect.sql(f"""
+            SELECT r.version, r.token FROM {record} r WHERE r.name = :name {dialect.lock("r")}
+            """)
+        self._delete = dialect.sql(f"DELETE FROM {record} WHERE name = :name")
+        self._insert = dialect.sql(f"""
+            INSERT INTO {record} (name, value, token) VALUES (:name, :value, :token)
+            """)
 
     def record_put(
         self, name: str, value: bytes | None, expected_version: int, token: bytes
