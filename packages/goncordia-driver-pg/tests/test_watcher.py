@@ -14,6 +14,7 @@ import pytest
 from goncordia.driver import After, NewJob
 from goncordia.errors import DriverUnavailableError
 from goncordia_driver_pg import AsyncpgDriver
+from goncordia_driver_pg.gate import Gate
 from goncordia_driver_pg.watcher import Watcher
 from goncordia_sql.postgres.notify import News
 
@@ -29,7 +30,7 @@ class Server:
         self.told: list[str] = []
         self.failures = 0
         self.connections: list[object] = []
-        self.watcher = Watcher(self.send)
+        self.watcher = Watcher(self.send, Gate())
 
     def watch(self, job_id: UUID, news: News, is_over: Callable[[], bool]) -> None:
         """Each on a connection of its own."""
@@ -168,14 +169,6 @@ async def test_closing_tells_what_it_can() -> None:
     assert not server.watcher._pending
 
 
-async def test_only_now_and_then_a_transaction_carries_it() -> None:
-    watcher = Server().watcher
-    assert watcher.carries()
-    assert not watcher.carries()
-    await asyncio.sleep(0.03)
-    assert watcher.carries()
-
-
 # -------------------------------------------------------------------- with a server
 
 
@@ -191,7 +184,7 @@ def told(driver: Any, monkeypatch: pytest.MonkeyPatch) -> list[UUID]:
         return found
 
     monkeypatch.setattr(driver._watcher, "_send", tell)
-    monkeypatch.setattr(driver._watcher, "carries", lambda: False)
+    monkeypatch.setattr(driver._gate, "passes", lambda: False)
     return told
 
 
@@ -221,7 +214,7 @@ async def test_the_callers_transactions(
 async def test_a_connection_that_went_back_to_its_pool(
     asyncpg_driver: Any, pg_dsn: str, new_job: NewJobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(asyncpg_driver._watcher, "carries", lambda: False)
+    monkeypatch.setattr(asyncpg_driver._gate, "passes", lambda: False)
     async with asyncpg.create_pool(pg_dsn, min_size=1, max_size=1) as pool:
         async with pool.acquire() as connection, connection.transaction():
             tx = asyncpg_driver.unwrap_tx(connection)

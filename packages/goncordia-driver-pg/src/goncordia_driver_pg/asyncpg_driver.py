@@ -142,7 +142,9 @@ class AsyncpgDriver(PostgresDriver[AsyncpgTx, NoTransactions]):
         Raises:
             ConfigurationError: it is no connection of asyncpg, or is closed, or in no transaction.
         """
-        return PgTxExecutor(self._tx_ops, self._runner, self._watcher, AsyncpgTxConnection(tx))
+        return PgTxExecutor(
+            self._tx_ops, self._runner, self._watcher, self._gate, AsyncpgTxConnection(tx)
+        )
 
     def unwrap_sync_tx(self, tx: NoTransactions, /) -> SyncTxExecutor:
         """Refused: there are no synchronous transactions of asyncpg.

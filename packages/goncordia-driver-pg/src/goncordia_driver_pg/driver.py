@@ -22,6 +22,7 @@ from goncordia.errors import MigrationRequiredError
 from goncordia_driver_pg.connections import AsyncPool, Library, Runner
 from goncordia_driver_pg.doctor import examine, server
 from goncordia_driver_pg.executor import PgExecutor
+from goncordia_driver_pg.gate import Gate
 from goncordia_driver_pg.heart import PgHeartbeater
 from goncordia_driver_pg.listener import PgListener
 from goncordia_driver_pg.notifier import Notifier
@@ -83,8 +84,9 @@ class PostgresDriver(BaseDriver[Tx_contra, SyncTx_contra]):
         self._migrations = migrations(self._dialect)
         self._notify = Notify(self._dialect)
         self._runner = Runner(library, schema, always_begin=always_begin)
-        self._notifier = Notifier(self.clock, self._say)
-        self._watcher = Watcher(self._say_of_jobs)
+        self._gate = Gate()
+        self._notifier = Notifier(self.clock, self._say, self._gate)
+        self._watcher = Watcher(self._say_of_jobs, self._gate)
         self._tx_ops = PgTxOps(self._operations, self._notify, self.clock)
         self._executor = PgExecutor(
             self.name,
@@ -92,6 +94,7 @@ class PostgresDriver(BaseDriver[Tx_contra, SyncTx_contra]):
             self.clock,
             self._operations,
             self._notifier,
+            self._gate,
             self._runner,
             self._pool,
         )
@@ -193,7 +196,7 @@ class PostgresDriver(BaseDriver[Tx_contra, SyncTx_contra]):
         return await self._runner.once(await self._pool(), operation, writes=False)
 
     async def _say(self, news: News) -> None:
-        operation = self._notify.send(news)
+        operation = self._notify.send_at_once(news)
         await self._runner.once(await self._pool(), operation, writes=False)
 
 

@@ -6,13 +6,22 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from goncordia.clock import Clock
-from goncordia.driver import Capabilities, FetchRequest, FetchResult, Finish, Outcome
+from goncordia.driver import (
+    Capabilities,
+    FetchRequest,
+    FetchResult,
+    Finish,
+    InsertResult,
+    NewJob,
+    Outcome,
+)
 from goncordia_driver_pg.connections import AsyncPool, Runner, SyncPool, SyncRunner
+from goncordia_driver_pg.gate import Gate
 from goncordia_driver_pg.notifier import Notifier, SyncNotifier
 from goncordia_sql import Op
 from goncordia_sql.executors import SqlExecutor, SqlSyncExecutor, goes_on
 from goncordia_sql.postgres import PostgresOperations
-from goncordia_sql.postgres.notify import watched
+from goncordia_sql.postgres.notify import News, watched
 
 __all__ = ["PgExecutor", "PgSyncExecutor"]
 
@@ -28,6 +37,7 @@ class PgExecutor(SqlExecutor):
         clock: the driver's clock.
         operations: the driver's.
         notifier: tells what was committed.
+        gate: knows which insert tells of itself.
         runner: runs operations.
         pool: gives the pool of the running event loop.
     """
@@ -39,11 +49,14 @@ class PgExecutor(SqlExecutor):
         clock: Clock,
         operations: PostgresOperations,
         notifier: Notifier,
+        gate: Gate,
         runner: Runner,
         pool: Callable[[], Awaitable[AsyncPool]],
     ) -> None:
         super().__init__(driver_name, capabilities, clock, operations, notifier)
+        self._insert = operations.insert
         self._notifier = notifier
+        self._gate = gate
         self._runner = runner
         self._pool = pool
         self._ends_of_groups = operations.groups.entering
@@ -55,6 +68,13 @@ class PgExecutor(SqlExecutor):
     async def read(self, operation: Callable[[], Op[T]], /) -> T:
         """See :meth:`SqlExecutor.read`."""
         return await self._runner.run(await self._pool(), operation, writes=False)
+
+    async def insert_many(self, jobs: Sequence[NewJob], /) -> list[InsertResult]:
+        """See :meth:`BaseExecutor.insert_many`."""
+        if len(jobs) != 1 or not self._gate.passes():
+            return await super().insert_many(jobs)
+        message = News.of(jobs, self.clock.now().timestamp()).message()
+        return await self.write(lambda: self._insert.insert_many(jobs, message))
 
     async def finish_many(self, finishes: Sequence[Finish], /) -> list[Outcome]:
         """See :meth:`BaseExecutor.finish_many`."""

@@ -1,8 +1,9 @@
 """Saying what happened, after the commit and by the way.
 
-NOTIFY takes a lock of the whole database for as long as its commit takes, so inserts do not carry
-it. What was committed is collected; one statement at a time tells it, the first one at once. While
-it is under way, and for a moment after it, everything that comes waits and goes as one message.
+NOTIFY takes a lock of the whole database for as long as its commit takes, so few inserts carry it.
+What was committed without is collected; one statement at a time tells it, the first one at once.
+While it is under way, and for a moment after it, everything that comes waits and goes as one
+message.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from goncordia.clock import Clock
 from goncordia.driver import After, Change, Changed, Finish, InsertResult, NewJob, Outcome
 from goncordia.errors import GoncordiaError
 from goncordia_driver_pg.background import Background
+from goncordia_driver_pg.gate import Gate
 from goncordia_sql.executors import Told
 from goncordia_sql.postgres.notify import News
 
@@ -120,11 +122,13 @@ class Notifier(Collector):
     Args:
         clock: see :class:`Collector`.
         send: tells it.
+        gate: is told of it.
     """
 
-    def __init__(self, clock: Clock, send: Callable[[News], Awaitable[None]]) -> None:
+    def __init__(self, clock: Clock, send: Callable[[News], Awaitable[None]], gate: Gate) -> None:
         super().__init__(clock)
         self._send = send
+        self._gate = gate
         self._background = Background(self._lock, lambda: bool(self._news), self._tell)
 
     def say(self) -> None:
@@ -134,6 +138,7 @@ class Notifier(Collector):
     async def _tell(self) -> None:
         try:
             await self._send(self.take())
+            self._gate.told()
         except GoncordiaError as error:  # a hint is lost: others will find the jobs
             _logger.debug("a notification failed: %s", error)
         await asyncio.sleep(_PAUSE)

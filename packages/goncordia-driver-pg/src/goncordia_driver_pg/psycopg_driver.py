@@ -171,7 +171,9 @@ class PsycopgDriver(PostgresDriver["psycopg.AsyncConnection[Any]", "psycopg.Conn
         """
         if self._given_sync is not None:
             raise UnsupportedError(self.name, "native_tx", _SYNC_ONLY)
-        return PgTxExecutor(self._tx_ops, self._runner, self._watcher, PsycopgTxConnection(tx))
+        return PgTxExecutor(
+            self._tx_ops, self._runner, self._watcher, self._gate, PsycopgTxConnection(tx)
+        )
 
     # ---------------------------------------------------------------- synchronous
 
@@ -234,7 +236,7 @@ class PsycopgDriver(PostgresDriver["psycopg.AsyncConnection[Any]", "psycopg.Conn
             pool.close()
 
     def _say_sync(self, news: News) -> None:
-        operation = self._notify.send(news)
+        operation = self._notify.send_at_once(news)
         self._sync_runner.once(self._open_pool(), operation, writes=False)
 
 

@@ -7,7 +7,7 @@ notified goes out after the commit, or not at all.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, Protocol, TypeVar
 from uuid import UUID
 
@@ -16,6 +16,7 @@ from goncordia.driver import Changed, Finish, InsertResult, NewJob, Outcome
 from goncordia.errors import ConfigurationError, TransactionAbortedError
 from goncordia_driver_pg.connections import Runner, SyncRunner
 from goncordia_driver_pg.errors import DOCS
+from goncordia_driver_pg.gate import Gate
 from goncordia_driver_pg.watcher import Watcher
 from goncordia_sql import AsyncAdapter, Op, SyncAdapter, run_async, run_sync
 from goncordia_sql.executors import SqlSyncTxExecutor, SqlTxExecutor, TxOps
@@ -120,19 +121,22 @@ class PgTxOps(TxOps):
 
     def __init__(self, operations: PostgresOperations, notify: Notify, clock: Clock) -> None:
         super().__init__(operations)
+        self._insert = operations.insert
         self._ends_of_groups = operations.groups.entering
         self.notify = notify
         self._clock = clock
 
+    def insert_and_tell(self, job: NewJob) -> Op[list[InsertResult]]:
+        """Insert one job, with a NOTIFY in the same statement."""
+        return self._insert.insert_many([job], self._news([job]).message())
+
     def news(self, jobs: Sequence[NewJob], results: Sequence[InsertResult]) -> News:
         """What there is to tell of an insert."""
-        news = News()
-        new = [
-            job for job, result in zip(jobs, results, strict=True) if result.status == "INSERTED"
-        ]
-        if new:
-            news.inserted(new, self._clock.now().timestamp())
-        return news
+        pairs = zip(jobs, results, strict=True)
+        return self._news(job for job, result in pairs if result.status == "INSERTED")
+
+    def _news(self, jobs: Iterable[NewJob]) -> News:
+        return News.of(jobs, self._clock.now().timestamp())
 
     def cancel_many(self, ids: Sequence[UUID], /) -> Op[list[Changed]]:
         """See :meth:`TxOps.cancel_many`."""
@@ -165,25 +169,35 @@ class PgTxExecutor(SqlTxExecutor):
         ops: the driver's.
         runner: knows the library's errors.
         watcher: tells of inserts after the commit.
+        gate: knows which transaction tells of itself.
         connection: the caller's.
     """
 
     def __init__(
-        self, ops: PgTxOps, runner: Runner, watcher: Watcher, connection: TxConnection
+        self,
+        ops: PgTxOps,
+        runner: Runner,
+        watcher: Watcher,
+        gate: Gate,
+        connection: TxConnection,
     ) -> None:
         super().__init__(ops)
         self._pg_ops = ops
         self._runner = runner
         self._watcher = watcher
+        self._gate = gate
         self._connection = connection
 
     async def insert_many(self, jobs: Sequence[NewJob], /) -> list[InsertResult]:
         """See :meth:`TxExecutor.insert_many`."""
+        tells = self._gate.passes()
+        if tells and len(jobs) == 1:
+            return await self.run(self._pg_ops.insert_and_tell(jobs[0]))
         results = await super().insert_many(jobs)
         news = self._pg_ops.news(jobs, results)
         if not news:
             return results
-        if self._watcher.carries():
+        if tells:
             await self.run(self._pg_ops.notify.send(news))
         else:
             first = next(each.id for each in results if each.status == "INSERTED")

@@ -2,7 +2,7 @@
 
 A NOTIFY inside of each of many transactions makes their commits wait for one another, since it
 takes a lock of the whole database until its commit is on the disk. So a transaction carries one
-only when none has for a moment. Of the others the ids of jobs are kept; when a transaction is over,
+only when the gate lets it. Of the others the ids of jobs are kept; when a transaction is over,
 or takes long, they are looked for: those that are there have been committed, and are told.
 """
 
@@ -18,14 +18,13 @@ from uuid import UUID
 
 from goncordia.errors import GoncordiaError
 from goncordia_driver_pg.background import Background
+from goncordia_driver_pg.gate import Gate
 from goncordia_sql.postgres.notify import News
 
 __all__ = ["Watcher"]
 
 _logger = logging.getLogger("goncordia.postgresql")
 
-_QUIET: Final = 0.02
-"""Seconds without a NOTIFY in a transaction after which the next one carries one."""
 _NAP: Final = 0.001
 """Seconds from one glance at the callers' connections to the next: it asks no server."""
 _PAUSE: Final = 0.01
@@ -79,23 +78,17 @@ class Watcher:
 
     Args:
         send: tells the messages of those jobs that are there; their ids.
+        gate: is told of it.
     """
 
-    def __init__(self, send: Callable[[Mapping[UUID, str]], Awaitable[set[UUID]]]) -> None:
+    def __init__(
+        self, send: Callable[[Mapping[UUID, str]], Awaitable[set[UUID]]], gate: Gate
+    ) -> None:
         self._send = send
+        self._gate = gate
         self._lock = threading.Lock()
         self._pending: dict[int, _Pending] = {}
-        self._said = float("-inf")
         self._background = Background(self._lock, lambda: bool(self._pending), self._look)
-
-    def carries(self) -> bool:
-        """Whether this transaction is to carry a NOTIFY; if so, others are not for a moment."""
-        now = time.monotonic()
-        with self._lock:
-            quiet = now - self._said > _QUIET
-            if quiet:
-                self._said = now
-        return quiet
 
     def watch(
         self, connection: object, job_id: UUID, news: News, is_over: Callable[[], bool]
@@ -143,10 +136,13 @@ class Watcher:
 
     async def _tell(self, messages: Mapping[UUID, str]) -> set[UUID]:
         try:
-            return await self._send(messages)
+            there = await self._send(messages)
         except GoncordiaError as error:  # a hint is lost: others will find the jobs
             _logger.debug("a notification failed: %s", error)
             return set()
+        if there:
+            self._gate.told()
+        return there
 
 
 def _messages(pending: Iterable[_Pending]) -> dict[UUID, str]:

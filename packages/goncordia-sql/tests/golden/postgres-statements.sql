@@ -56,6 +56,21 @@ $11::integer AS payload_version, $12::integer AS max_attempts, $13::float8 AS ti
 tags, $15::text AS meta, $16::smallint AS unique_hold, $17::timestamptz AS unique_until, $18::text
 AS group_name, $19::integer AS group_limit) AS g) AS g ON CONFLICT DO NOTHING;
 
+-- insert.one_told
+WITH new AS (INSERT INTO "goncordia".job (id, args, args_raw, unique_key, held_key, run_at, state,
+created_at, kind, queue, nice, content, payload_version, max_attempts, timeout, tags, meta,
+unique_hold, unique_until, group_name, group_limit) SELECT g.id, g.args, g.args_raw, g.unique_key,
+g.unique_key, g.due, CASE WHEN g.due <= g.now THEN 1 ELSE 0 END, g.now, g.kind, g.queue, g.nice,
+g.content, g.payload_version, g.max_attempts, g.timeout, g.tags, g.meta, g.unique_hold,
+g.unique_until, g.group_name, g.group_limit FROM (SELECT g.*, coalesce(g.run_at,
+statement_timestamp() + make_interval(secs => g.delay)) AS due, statement_timestamp() AS now FROM
+(SELECT $1::uuid AS id, $2::text AS args, $3::bytea AS args_raw, $4::bytea AS unique_key,
+$5::timestamptz AS run_at, $6::float8 AS delay, $7::text AS kind, $8::text AS queue, $9::integer AS
+nice, $10::text AS content, $11::integer AS payload_version, $12::integer AS max_attempts,
+$13::float8 AS timeout, $14::text AS tags, $15::text AS meta, $16::smallint AS unique_hold,
+$17::timestamptz AS unique_until, $18::text AS group_name, $19::integer AS group_limit) AS g) AS g
+ON CONFLICT DO NOTHING RETURNING id) SELECT pg_notify($20::text, $21::text) FROM new;
+
 -- insert.alike
 INSERT INTO "goncordia".job (id, args, args_raw, unique_key, held_key, run_at, state, created_at,
 kind, queue, nice, content, payload_version, max_attempts, timeout, tags, meta, unique_hold,

@@ -16,6 +16,7 @@ from goncordia.driver import At, InsertResult, NewJob
 from goncordia_sql.ops.base import LONGEST_SET
 from goncordia_sql.ops.insert import Inserting, likeness
 from goncordia_sql.postgres.dialect import PostgresDialect
+from goncordia_sql.postgres.notify import channel_of
 from goncordia_sql.rows import RowCodec
 from goncordia_sql.statement import Op, Statement
 from goncordia_sql.states import Hold, Stored
@@ -56,9 +57,13 @@ class PostgresInsert(Inserting):
         arrays = ", ".join(f":{name}::{kind}[]" for name, kind in (*_OWN, *_SHARED))
 
         insert = f"INSERT INTO {job} ({_COLUMNS}) SELECT {_VALUES} FROM (SELECT g.*, {_DUE} FROM"
-        self._one = dialect.statement(f"""
-            {insert} (SELECT {one}) AS g) AS g ON CONFLICT DO NOTHING
+        insert_one = f"{insert} (SELECT {one}) AS g) AS g ON CONFLICT DO NOTHING"
+        self._one = dialect.statement(insert_one)
+        self._one_told = dialect.statement(f"""
+            WITH new AS ({insert_one} RETURNING id)
+            SELECT pg_notify(:channel::text, :message::text) FROM new
             """)
+        self._channel = channel_of(dialect.schema)
         self._alike = dialect.statement(f"""
             {insert} (SELECT u.id, u.args, NULL::bytea AS args_raw, NULL::bytea AS unique_key,
                       {alike} FROM unnest(:ids::uuid[], :texts::text[]) AS u(id, args)) AS g) AS g
@@ -80,15 +85,25 @@ class PostgresInsert(Inserting):
             WHERE id = :id AND unique_hold = {Hold.UNTIL_TIME} AND unique_until <= :now
             """)
 
-    def insert_many(self, jobs: Sequence[NewJob]) -> Op[list[InsertResult]]:
-        """See :meth:`BaseExecutor.insert_many`."""
+    def insert_many(
+        self, jobs: Sequence[NewJob], message: str | None = None
+    ) -> Op[list[InsertResult]]:
+        """See :meth:`BaseExecutor.insert_many`.
+
+        Args:
+            jobs: what to insert.
+            message: told if it is one job, and new, by the statement that inserts it.
+        """
         # With keys it may be more than one change: that whose hold is over is taken away first.
         alone = len(jobs) == 1 or all(job.unique_key is None for job in jobs)
         if len(jobs) == 1:
             values = (*self._now(), *self._own(jobs[0]), *self._shared(jobs[0]))
-            if (yield self._one.bind(values, alone=alone)).changed:
+            insert = self._one
+            if message is not None:
+                insert, values = self._one_told, (*values, self._channel, message)
+            if (yield insert.bind(values, alone=alone)).changed:
                 return [InsertResult(jobs[0].id, "INSERTED")]
-            return (yield from self._look(jobs))
+            return (yield from self._look(jobs, message))
         inserted: set[Any] = set()
         chunks = list(self._chunks(jobs))
         for chunk in chunks:
@@ -164,7 +179,7 @@ class PostgresInsert(Inserting):
 
     # ---------------------------------------------------------------- conflicts
 
-    def _look(self, jobs: Sequence[NewJob]) -> Op[list[InsertResult]]:
+    def _look(self, jobs: Sequence[NewJob], message: str | None = None) -> Op[list[InsertResult]]:
         """What became of jobs that met one with their id, or the holder of their key."""
         now = yield from self.dialect.now()
         keys = [job.unique_key for job in jobs]
@@ -181,6 +196,6 @@ class PostgresInsert(Inserting):
         again = [n for n in range(len(jobs)) if n not in results]
         if again:
             # What was in the way is gone.
-            others = yield from self.insert_many([jobs[n] for n in again])
+            others = yield from self.insert_many([jobs[n] for n in again], message)
             results.update(zip(again, others, strict=True))
         return [results[n] for n in range(len(jobs))]

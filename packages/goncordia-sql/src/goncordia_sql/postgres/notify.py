@@ -28,6 +28,9 @@ _LONGEST_CHANNEL: Final = 63
 _LONGEST_MESSAGE: Final = 7900
 """Bytes; PostgreSQL takes fewer than 8000."""
 _MOST_IDS: Final = 100
+# A commit with a NOTIFY holds a lock of the whole database until it is on the disk. What is told
+# is there already, so this one need not wait for the disk; the setting ends with its transaction.
+_AT_ONCE: Final = "set_config('synchronous_commit', 'off', true)"
 _ANY: Final = ""
 
 
@@ -82,6 +85,13 @@ class News:
         seconds = max(0.0, seconds)
         if seconds < self._jobs.get(name, float("inf")):
             self._jobs[name] = seconds
+
+    @classmethod
+    def of(cls, jobs: Iterable[NewJob], now: float) -> News:
+        """What there is to say of jobs that are inserted; see :meth:`inserted`."""
+        news = cls()
+        news.inserted(jobs, now)
+        return news
 
     def inserted(self, jobs: Iterable[NewJob], now: float) -> None:
         """Jobs were inserted.
@@ -146,15 +156,22 @@ class Notify:
         self.channel = channel_of(dialect.schema)
         """The schema's channel."""
         self._send = dialect.sql("SELECT pg_notify(:channel::text, :message::text)")
+        self._send_at_once = dialect.sql(f"""
+            SELECT pg_notify(:channel::text, :message::text), {_AT_ONCE}
+            """)
         self._send_of_jobs = dialect.sql(f"""
-            SELECT m.id, pg_notify(:channel::text, m.message)
+            SELECT m.id, pg_notify(:channel::text, m.message), {_AT_ONCE}
             FROM unnest(:ids::uuid[], :messages::text[]) AS m(id, message)
             WHERE EXISTS (SELECT 1 FROM {dialect.job} j WHERE j.id = m.id)
             """)
 
     def send(self, news: News) -> Op[None]:
-        """Say it, at the commit."""
-        yield self._send.alone(channel=self.channel, message=news.message())
+        """Say it, at the commit of the transaction."""
+        yield self._send(channel=self.channel, message=news.message())
+
+    def send_at_once(self, news: News) -> Op[None]:
+        """Say what is there already, in a transaction of its own."""
+        yield self._send_at_once.alone(channel=self.channel, message=news.message())
 
     def send_of_jobs(self, messages: Mapping[UUID, str]) -> Op[set[UUID]]:
         """Say each message whose job is there by now; the ids of those jobs."""

@@ -32,6 +32,7 @@ class PostgresOperations(Operations):
 
     dialect: PostgresDialect
     groups: PostgresGroups
+    insert: PostgresInsert
     fetch: PostgresFetch
 
     def __init__(
