@@ -26,7 +26,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -58,8 +58,18 @@ __all__ = [
 ]
 
 
+def _restored(cls: type[GoncordiaError], args: tuple[Any, ...], state: Any) -> GoncordiaError:
+    error = cls.__new__(cls, *args)
+    error.__dict__.update(state)
+    return error
+
+
 class GoncordiaError(Exception):
     """The root of the tree."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For pickle, which else would call classes with what only stands in their message."""
+        return _restored, (type(self), self.args, self.__dict__)
 
 
 class ConfigurationError(GoncordiaError, ValueError):

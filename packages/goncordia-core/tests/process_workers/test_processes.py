@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from goncordia import (
@@ -20,12 +21,15 @@ from goncordia import (
     JobFailedError,
     JobFinished,
     JobState,
+    KeyLimit,
+    KindPolicy,
     Registry,
+    UnsupportedError,
     WorkerPool,
 )
 from goncordia.memory import MemoryDriver
 
-from .jobs import Ask, add, ask, registry
+from .jobs import Ask, OddError, add, ask, registry
 
 
 class Bench:
@@ -214,6 +218,56 @@ async def test_checkpoints_are_stored_and_read_back(bench: Bench) -> None:
         assert await bench.ask("steps") == [2, 3]
         error = await bench.failed("checkpoint", max_attempts=1)
     assert str(error) == "checkpoint: 70002 bytes are more than the limit of 65536"
+
+
+async def test_a_checkpoint_that_cannot_be_kept_is_told_with_its_own_error(bench: Bench) -> None:
+    driver = bench.driver
+    driver.capabilities = msgspec.structs.replace(driver.capabilities, marks=False)
+    driver.executor().capabilities = driver.capabilities
+    async with bench.working():
+        error = await bench.failed("steps")
+    assert isinstance(error, UnsupportedError)
+    assert (error.driver, error.capability) == ("memory", "marks")
+
+
+async def test_a_checkpoint_may_fail_with_an_error_that_cannot_be_sent(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def put_checkpoint(_: object, value: bytes) -> None:
+        raise OddError("one", value.decode())
+
+    monkeypatch.setattr(Job, "put_checkpoint", put_checkpoint)
+    async with bench.working():
+        error = await bench.failed("steps")
+    assert str(error) == "storing the checkpoint raised OddError: one and 1"
+
+
+@pytest.mark.parametrize("end", ["die", "leave", "time out"])
+async def test_a_process_that_is_gone_leaves_its_slots(bench: Bench, end: str) -> None:
+    """Those of its kind, of its key in the pool, and of its group."""
+    policy = KindPolicy(concurrency=1, per_key=KeyLimit(1, lambda job: job.args.text))
+    group: dict[str, Any] = {"concurrency_key": "k", "concurrency_limit": 1}
+    async with bench.working(kind_policies={"ask": policy}):
+        for _ in range(3):
+            ends = [
+                bench.client.enqueue(Ask("sleep", "60"), timeout=0.3, **group)
+                if end == "time out"
+                else bench.client.enqueue(Ask(end, "60"), **group)
+                for _ in range(2)
+            ]
+            for handle in await asyncio.gather(*ends):
+                with pytest.raises(JobFailedError):
+                    await bench.client.wait(handle, timeout=60)
+            assert await bench.ask("echo", "60", **group) == "60"
+
+
+async def test_processes_that_are_spawned(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where there is no fork server."""
+    monkeypatch.setattr("multiprocessing.get_all_start_methods", lambda: ["spawn"])
+    async with bench.working(concurrency=1):
+        assert await bench.ask("echo", "x") == "x"
+        assert str(await bench.failed("die")) == "worker process died (signal 9)"
+        assert await bench.ask("pid") != os.getpid()
 
 
 async def test_signals_of_the_group_do_not_reach_it(bench: Bench) -> None:

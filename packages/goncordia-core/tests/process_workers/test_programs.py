@@ -77,19 +77,34 @@ def until(holds: Callable[[], object], within: float = 30.0) -> None:
         time.sleep(0.01)
 
 
+def session_of(pid: int) -> list[int]:
+    """All processes of a session that run."""
+    found: list[int] = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            state, _, _, session = (folder / "stat").read_text().rpartition(")")[2].split()[:4]
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if int(session) == pid and state != "Z":
+            found.append(int(folder.name))
+    return found
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="it looks into /proc")
 @pytest.mark.parametrize("how", ["python", "lock"])
-def test_no_process_outlives_a_pool_that_was_killed(program: Path, how: str) -> None:
+def test_nothing_outlives_a_pool_that_was_killed(program: Path, how: str) -> None:
     with subprocess.Popen(
-        [sys.executable, str(program), how, "stay"], stdout=subprocess.PIPE, text=True
+        [sys.executable, str(program), how, "stay"],
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     ) as running:
         assert running.stdout is not None
         found = re.match(r"pid (\d+)", running.stdout.readline())
         assert found is not None
-        pid = int(found[1])
-        assert is_alive(pid)
+        assert {running.pid, int(found[1])} < set(session_of(running.pid))  # and a fork server
         running.kill()
-    until(lambda: not is_alive(pid))
+    until(lambda: not session_of(running.pid))
 
 
 def test_an_interpreter_ends_with_a_pool_that_was_never_stopped(program: Path) -> None:

@@ -28,13 +28,33 @@ from goncordia.job import Job, ProcessJob, current_job_var
 from goncordia.payload.codec import args_decoder
 from goncordia.workers import WorkerSpec
 
-__all__ = ["CHECKPOINT", "HEAD", "RAISED", "READY", "RETURNED", "RUN", "STORED", "frame", "serve"]
+__all__ = [
+    "CHECKPOINT",
+    "HEAD",
+    "RAISED",
+    "READY",
+    "RETURNED",
+    "RUN",
+    "STORED",
+    "RemoteTraceback",
+    "frame",
+    "pickled",
+    "serve",
+    "unpickled",
+]
 
 HEAD: Final = struct.Struct("!BI")
 READY, RUN, RETURNED, RAISED, CHECKPOINT, STORED = range(6)
 
 _MAX_TRACEBACK: Final = 8192
 _decode_row: Final = msgspec.msgpack.Decoder(JobRow).decode
+
+
+class RemoteTraceback(Exception):  # noqa: N818  # it is the cause of an error, and none itself
+    """Where in the other process an error was raised."""
+
+    def __str__(self) -> str:
+        return f"\n\n{self.args[0]}"
 
 
 def frame(tag: int, body: bytes = b"") -> bytes:
@@ -90,7 +110,7 @@ class _Child:
             result = context.run(spec.handler, job)
             return RETURNED, b"" if result is None else spec.encode_output(result)
         except BaseException as error:  # noqa: BLE001  # whatever it is: the attempt's end
-            return RAISED, _pickled(error)
+            return RAISED, pickled(error, "the function")
 
     def _spec(self, kind: str) -> WorkerSpec:
         spec = self._specs.get(kind)
@@ -116,7 +136,7 @@ class _Child:
         if received is None:
             os._exit(1)  # nobody is left who would take the result
         if received[1]:
-            raise pickle.loads(received[1])  # noqa: S301  # made by the pool
+            raise unpickled(received[1])
 
     def wait_for(self, coroutine: Coroutine[Any, Any, Any], /) -> Any:
         """Run a coroutine of this class's, none of which ever waits."""
@@ -154,21 +174,33 @@ def _exit_after(sentinel: int) -> None:
     os._exit(1)
 
 
-def _pickled(error: BaseException) -> bytes:
-    """The exception, or one that stands for it, and its traceback."""
-    lines = traceback.format_exception(error)
-    text = "".join(lines)[-_MAX_TRACEBACK:]
+def pickled(error: BaseException, what: str) -> bytes:
+    """An exception for the other side, or one that stands for it; and its traceback.
+
+    Args:
+        error: the exception.
+        what: what raised it.
+    """
+    text = "".join(traceback.format_exception(error))[-_MAX_TRACEBACK:]
     # What ends an interpreter ends an attempt only.
     if isinstance(error, Exception) and not isinstance(error, StopIteration):
         try:
-            pickled = pickle.dumps((error, text))
-            pickle.loads(pickled)  # noqa: S301  # many can be dumped and not be loaded
+            sent = pickle.dumps((error, text))
+            pickle.loads(sent)  # noqa: S301  # many can be dumped and not be loaded
         except Exception:  # noqa: BLE001, S110  # then only what it says is told
             pass
         else:
-            return pickled
+            return sent
     name = type(error).__qualname__
-    return pickle.dumps((RuntimeError(f"the function raised {name}: {_said(error)}"), text))
+    return pickle.dumps((RuntimeError(f"{what} raised {name}: {_said(error)}"), text))
+
+
+def unpickled(sent: bytes) -> Exception:
+    """The exception that the other side sent, caused by its traceback."""
+    error: Exception
+    error, text = pickle.loads(sent)  # noqa: S301  # made by the pool or one of its processes
+    error.__cause__ = RemoteTraceback(text)
+    return error
 
 
 def _said(error: BaseException) -> str:

@@ -10,7 +10,6 @@ import asyncio
 import atexit
 import contextlib
 import multiprocessing
-import pickle
 import socket
 import threading
 from collections.abc import Mapping
@@ -21,13 +20,23 @@ from typing import Any, Final
 
 import msgspec
 
-from goncordia.engine.child import CHECKPOINT, HEAD, RAISED, RUN, STORED, frame, serve
+from goncordia.engine.child import (
+    CHECKPOINT,
+    HEAD,
+    RAISED,
+    RUN,
+    STORED,
+    frame,
+    pickled,
+    serve,
+    unpickled,
+)
 from goncordia.engine.threads import Threads
 from goncordia.errors import WorkerProcessError
 from goncordia.job import Job
 from goncordia.registry import WorkerSpec
 
-__all__ = ["Processes", "RemoteTraceback"]
+__all__ = ["Processes"]
 
 _READ: Final = 256 * 1024
 _REAP: Final = 5.0
@@ -40,13 +49,6 @@ _MAIN: Final = (
 
 # multiprocessing starts and reaps by tables of its own, which are not made for several threads.
 _one_at_a_time: Final = threading.Lock()
-
-
-class RemoteTraceback(Exception):  # noqa: N818  # it is the cause of an error, and none itself
-    """Where in the worker's process an error was raised."""
-
-    def __str__(self) -> str:
-        return f"\n\n{self.args[0]}"
 
 
 class _Process:
@@ -179,9 +181,7 @@ class Processes:
             self._busy.discard(process)
         self._idle.append(process)
         if tag == RAISED:
-            error, text = pickle.loads(body)  # noqa: S301  # made by our own process
-            error.__cause__ = RemoteTraceback(text)
-            raise error
+            raise unpickled(body)
         return msgspec.json.decode(body) if body else None
 
     async def close(self) -> None:
@@ -249,7 +249,7 @@ async def _stored(job: Job[Any, Any], checkpoint: bytes) -> bytes:
     try:
         await job.put_checkpoint(checkpoint)
     except Exception as error:  # noqa: BLE001  # it is the function's to handle
-        return pickle.dumps(error)
+        return pickled(error, "storing the checkpoint")
     return b""
 
 
