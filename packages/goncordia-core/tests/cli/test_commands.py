@@ -188,6 +188,7 @@ def test_a_registry_is_loaded_from_here(path: str) -> None:
     [
         ("good_app", "'good_app' is not like 'app.jobs:registry'"),
         (":registry", "':registry' is not like 'app.jobs:registry'"),
+        ("./good_app.py:r", "'./good_app.py:r' is not like 'app.jobs:registry'"),
         ("good_app:", "'good_app:' is not like 'app.jobs:registry'"),
         ("absent_app:r", "'absent_app:r': there is no module 'absent_app' here or on PYTHONPATH"),
         ("good_app.sub:r", "'good_app.sub:r': there is no module 'good_app.sub' here or on "),
@@ -196,7 +197,7 @@ def test_a_registry_is_loaded_from_here(path: str) -> None:
         ("ends_app:r", "'ends_app:r': importing ends_app failed: SystemExit: 0 ("),
         ("syntax_app:r", "'syntax_app:r': importing syntax_app failed: SyntaxError: "),
         ("needs_app:r", "'needs_app:r': importing needs_app failed: No module named 'no_such_lib"),
-        ("good_app:other", "'good_app:other' is of type int, not a Registry"),
+        ("good_app:other", "'good_app:other' is of type int, not a Registry; there is 'registry'"),
     ],
 )
 def test_a_path_that_does_not_lead_to_a_registry(run: Run, path: str, told: str) -> None:
@@ -212,12 +213,15 @@ def test_an_error_in_a_module_names_the_line(run: Run) -> None:
     assert result.stderr.rstrip().endswith("raises_app.py, line 2)")
 
 
-@pytest.mark.usefixtures("here", "driver")
-def test_a_wrong_registration_says_it_itself(run: Run) -> None:
+@pytest.mark.usefixtures("driver")
+def test_a_wrong_registration_says_it_itself(run: Run, here: Path) -> None:
     result = run("worker", "twice_app:registry")
     assert result.exit_code == 2
-    assert "mail" in result.stderr
-    assert "importing" not in result.stderr
+    what, where = result.stderr.splitlines()
+    assert "mail" in what
+    assert "importing" not in what
+    last = len((here / "twice_app.py").read_text().splitlines())
+    assert where == f"  in twice_app ({here / 'twice_app.py'}, line {last})"
 
 
 @pytest.mark.usefixtures("here")
@@ -248,7 +252,8 @@ def test_the_pool_gets_what_was_given_and_no_more(
 
 @pytest.mark.usefixtures("here", "pools", "driver")
 def test_a_queue_without_jobs_is_only_a_warning(run: Run, caplog: pytest.LogCaptureFixture) -> None:
-    assert run("worker", "good_app:registry", "-q", "default", "-q", "later").exit_code == 0
+    words = ["-q", "default", "-q", "later", "-q", "later"]
+    assert run("worker", "good_app:registry", *words).exit_code == 0
     told = [record.getMessage() for record in caplog.records if record.name == "goncordia.cli"]
     assert told == ["queue 'later' has no jobs yet; there are: default"]
 

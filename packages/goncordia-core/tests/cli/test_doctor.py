@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import ClassVar
 
 import msgspec
 import pytest
 
-from goncordia import DriverUnavailableError, MigrationRequiredError
+from goncordia import DriverUnavailableError, MigrationRequiredError, SyncClient
 from goncordia.driver import Finding
-from goncordia.memory import MemoryDriver
+from goncordia.gontest import MockClock
+from goncordia.memory import MemoryDriver, MemoryTx
 
 from .conftest import Run
 
@@ -104,3 +107,24 @@ def test_a_registry_that_does_not_import(run: Run) -> None:
     result = run("doctor", "--registry", "absent_app:registry")
     assert result.exit_code == 2
     assert "there is no module 'absent_app'" in result.stderr
+
+
+@dataclass
+class Odd:
+    kind: ClassVar[str] = "a b"
+
+
+@pytest.mark.usefixtures("here")
+def test_what_it_advises_can_be_pasted(
+    run: Run, driver: MemoryDriver, client: SyncClient[MemoryTx]
+) -> None:
+    client.enqueue(Odd(), queue="c d")
+    assert isinstance(driver.clock, MockClock)
+    driver.clock.set(driver.clock.now() + timedelta(seconds=90))
+    told = run("doctor", "--registry", "good_app:registry").stdout
+    assert "queue 'c d': 1 job is due, the oldest for 90 s: no pool runs; start one" in told
+    assert "`goncordia worker --queue 'c d'`" in told
+    assert "kind 'a b': 1 job waits" in told
+    assert "`goncordia jobs delete --kind 'a b'`" in told
+    client.queue_pause("c d")
+    assert "`goncordia queues resume 'c d'`" in run("doctor").stdout

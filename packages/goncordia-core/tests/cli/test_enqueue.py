@@ -101,3 +101,30 @@ def test_what_is_refused(
     assert result.stderr.startswith(f"goncordia: {told}")
     assert len(result.stderr.splitlines()) == 1
     assert client.count() == 0
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("checked", [False, True])
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (b"\xff", "JSON is malformed"),
+        (b'{"to": "\xc3"}', "Invalid UTF-8"),
+        (b'{"to": "\\ud800"}', ""),
+        (b"", "Input data was truncated"),
+        (b'{"to": ' + b"[" * 5000 + b"]" * 5000 + b"}", ""),
+    ],
+)
+def test_what_is_refused_from_stdin(
+    client: SyncClient[MemoryTx], text: bytes, told: str, checked: bool
+) -> None:
+    words = ["enqueue", "mail", "-", "--url", "memory://"]
+    words += ["--registry", "good_app:registry"] if checked else []
+    result = CliRunner().invoke(app, words, input=text)
+    assert (result.exit_code, result.stdout) == (2, "")
+    what = (
+        "args: they do not fit Mail: " if checked else "args: no JSON object such as '{\"n\": 1}': "
+    )
+    assert result.stderr.startswith(f"goncordia: {what}{told}")
+    assert len(result.stderr.splitlines()) == 1
+    assert client.count() == 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Final
 
 import typer
@@ -49,7 +49,7 @@ async def _job_ids(client: Client[Any]) -> Iterable[str]:
     return [str(job.id) for job in await _newest(client)]
 
 
-async def _newest(client: Client[Any]) -> list[JobInfo]:
+async def _newest(client: Client[Any]) -> Sequence[JobInfo]:
     return (await client.list(limit=_LOOKED_AT)).jobs
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import Annotated, Any, cast
 
 import msgspec
@@ -77,7 +79,7 @@ def enqueue(
             "payload_version": payload_version,
         }
         given = {name: value for name, value in options.items() if value is not None}
-        text = typer.get_text_stream("stdin").read() if args == "-" else args
+        text = sys.stdin.buffer.read() if args == "-" else os.fsencode(args)
         job = _args(kind, text) if registry is None else _known_args(registry, kind, text)
         handle = run(_enqueue(url, job, given))
         if as_json:
@@ -92,12 +94,12 @@ async def _enqueue(url: str | None, args: JobArgs, options: dict[str, Any]) -> J
         return await client.enqueue(args, **options)
 
 
-def _args(kind: str, text: str) -> JobArgs:
+def _args(kind: str, text: bytes) -> JobArgs:
     """Args of a class made for them: what it holds is what the text says."""
     _check.name("kind", kind)
     try:
         values = msgspec.json.decode(text, type=dict[str, Any])
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise ConfigurationError(f"args: no JSON object such as '{{\"n\": 1}}': {error}") from None
     # Names in JSON are any strings, those of fields are not.
     names = {f"field_{number}": name for number, name in enumerate(values)}
@@ -107,7 +109,7 @@ def _args(kind: str, text: str) -> JobArgs:
     return cast("JobArgs", made)
 
 
-def _known_args(registry: str, kind: str, text: str) -> JobArgs:
+def _known_args(registry: str, kind: str, text: bytes) -> JobArgs:
     """Args of the class that the registry has for the kind."""
     specs = load_registry(registry).freeze()
     if kind not in specs:
@@ -115,7 +117,7 @@ def _known_args(registry: str, kind: str, text: str) -> JobArgs:
         raise ConfigurationError(f"kind: {kind!r} has no worker in {registry}; there are: {there}")
     cls = specs[kind].args_type
     try:
-        return cast("JobArgs", plan_of(cls).load(text.encode()))
+        return cast("JobArgs", plan_of(cls).load(text))
     except Exception as error:  # noqa: BLE001 - a user's own hooks may raise anything
         raise ConfigurationError(
             f"args: they do not fit {cls.__qualname__}: {explain(error, cls)}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Sequence
 from datetime import datetime
+from shlex import quote
 from typing import Any, Final
 
 import msgspec
@@ -150,11 +151,11 @@ def _queues(queues: Sequence[QueueInfo], worked: bool) -> Iterator[Finding]:
         jobs = counted(queue.available, "job is", "jobs are")
         late = f"queue {queue.name!r}: {jobs} due, the oldest for {due:.0f} s"
         if queue.paused:
-            why = f"it is paused; `goncordia queues resume {queue.name}` ends that"
+            why = f"it is paused; `goncordia queues resume {quote(queue.name)}` ends that"
         elif worked:
             why = "the pools that run do not work it, do not know its kinds, or are too few"
         else:
-            queue_option = "" if queue.name == "default" else f" --queue {queue.name}"
+            queue_option = "" if queue.name == "default" else f" --queue {quote(queue.name)}"
             why = f"no pool runs; start one, `goncordia worker{queue_option}`"
         yield Finding("warning", f"{late}: {why}")
 
@@ -189,5 +190,5 @@ async def _kinds(client: Client[Any], known: frozenset[str]) -> AsyncIterator[Fi
         yield Finding(
             "warning",
             f"kind {kind!r}: {jobs}, and the registry has no worker of it; deploy one, "
-            f"or delete them, `goncordia jobs delete --kind {kind}`",
+            f"or delete them, `goncordia jobs delete --kind {quote(kind)}`",
         )

@@ -91,7 +91,7 @@ def _hidden(url: str, word: str | None) -> str:
     address, mark, query = url.partition("?")
     shown = "" if word is None else f":{word}"
     address = re.sub(r"(://[^/@:]*):[^/]*@", rf"\1{shown}@", address)
-    words = []
+    words: list[str] = []
     for each in query.split("&"):
         name, _, _ = each.partition("=")
         if "password" not in name.lower():

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import sys
+import traceback
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+import goncordia
 from goncordia.errors import ConfigurationError, GoncordiaError
 from goncordia.registry import Registry
 
 __all__ = ["load_registry"]
+
+_OWN: Final = Path(goncordia.__file__).parent
 
 
 def load_registry(path: str) -> Registry[Any]:
@@ -23,12 +27,14 @@ def load_registry(path: str) -> Registry[Any]:
         ConfigurationError: nothing can be imported there, or it is no registry.
     """
     module_name, separator, attribute = path.partition(":")
-    if not separator or not module_name or not attribute:
+    names = module_name.split(".")
+    if not separator or not attribute or not all(name.isidentifier() for name in names):
         raise ConfigurationError(f"registry: {path!r} is not like 'app.jobs:registry'")
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
-    found: Any = _module(path, module_name)
+    module = _module(path, module_name)
+    found: Any = module
     for name in attribute.split("."):
         try:
             found = getattr(found, name)
@@ -38,7 +44,9 @@ def load_registry(path: str) -> Registry[Any]:
             ) from None
     if not _is_registry(found):
         what = type(found).__name__
-        raise ConfigurationError(f"registry: {path!r} is of type {what}, not a Registry")
+        raise ConfigurationError(
+            f"registry: {path!r} is of type {what}, not a Registry{_advice(module)}"
+        )
     registry: Registry[Any] = found
     return registry
 
@@ -56,8 +64,9 @@ def _module(path: str, name: str) -> object:
         else:
             reason = f"importing {name} failed: {error}"
         raise ConfigurationError(f"registry: {path!r}: {reason}") from error
-    except GoncordiaError:
-        raise  # a wrong registration: it says itself what is wrong
+    except GoncordiaError as error:  # a wrong registration: it says itself what is wrong
+        error.add_note(f"in {name}{_where(error, but=_OWN)}")
+        raise
     except (Exception, SystemExit) as error:  # a script that runs, and ends, when imported
         where = _where(error)
         raise ConfigurationError(
@@ -65,13 +74,14 @@ def _module(path: str, name: str) -> object:
         ) from error
 
 
-def _where(error: BaseException) -> str:
-    last = error.__traceback__
-    while last is not None and last.tb_next is not None:
-        last = last.tb_next
-    if last is None:
-        return ""
-    return f" ({last.tb_frame.f_code.co_filename}, line {last.tb_lineno})"
+def _where(error: BaseException, but: Path | None = None) -> str:
+    """The last line that it came through, but for those in a folder."""
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if but is None or not Path(frame.filename).is_relative_to(but)
+    ]
+    return f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
 
 
 def _advice(module: object) -> str:

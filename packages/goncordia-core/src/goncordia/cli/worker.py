@@ -80,7 +80,7 @@ def worker(
         workers = load_registry(registry or _configured())
         if logging.getLogger().handlers:  # the application may have put its own there, or none
             add_job_context()
-        queues = queue or [DEFAULT_QUEUE]
+        queues = list(dict.fromkeys(queue or [DEFAULT_QUEUE]))
         given = {"concurrency": concurrency, "shutdown_timeout": shutdown_timeout}
         settings = {name: value for name, value in given.items() if value is not None}
         driver = driver_of(url)
