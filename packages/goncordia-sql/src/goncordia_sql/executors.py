@@ -114,7 +114,7 @@ class SqlExecutor(BaseExecutor):
         """See :meth:`BaseExecutor.insert_many`."""
         if not jobs:
             return []
-        results = await self.write(lambda: self._ops.insert.insert_many(jobs))
+        results = await self.write(self._ops.insert.attempts(jobs))
         self._told.inserted(jobs, results)
         return results
 
@@ -270,7 +270,7 @@ class SqlSyncExecutor(SyncExecutor):
         """See :meth:`BaseExecutor.insert_many`."""
         if not jobs:
             return []
-        results = self.write(lambda: self._ops.insert.insert_many(jobs))
+        results = self.write(self._ops.insert.attempts(jobs))
         self._told.inserted(jobs, results)
         return results
 

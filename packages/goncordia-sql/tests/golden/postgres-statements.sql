@@ -86,6 +86,20 @@ meta, $12::smallint AS unique_hold, $13::timestamptz AS unique_until, $14::text 
 $15::integer AS group_limit FROM unnest($16::uuid[], $17::text[]) AS u(id, args)) AS g) AS g ON
 CONFLICT DO NOTHING RETURNING id;
 
+-- insert.alike_new
+INSERT INTO "goncordia".job (id, args, args_raw, unique_key, held_key, run_at, state, created_at,
+kind, queue, nice, content, payload_version, max_attempts, timeout, tags, meta, unique_hold,
+unique_until, group_name, group_limit) SELECT g.id, g.args, g.args_raw, g.unique_key, g.unique_key,
+g.due, CASE WHEN g.due <= g.now THEN 1 ELSE 0 END, g.now, g.kind, g.queue, g.nice, g.content,
+g.payload_version, g.max_attempts, g.timeout, g.tags, g.meta, g.unique_hold, g.unique_until,
+g.group_name, g.group_limit FROM (SELECT g.*, coalesce(g.run_at, statement_timestamp() +
+make_interval(secs => g.delay)) AS due, statement_timestamp() AS now FROM (SELECT u.id, u.args,
+NULL::bytea AS args_raw, NULL::bytea AS unique_key, $1::timestamptz AS run_at, $2::float8 AS delay,
+$3::text AS kind, $4::text AS queue, $5::integer AS nice, $6::text AS content, $7::integer AS
+payload_version, $8::integer AS max_attempts, $9::float8 AS timeout, $10::text AS tags, $11::text AS
+meta, $12::smallint AS unique_hold, $13::timestamptz AS unique_until, $14::text AS group_name,
+$15::integer AS group_limit FROM unnest($16::uuid[], $17::text[]) AS u(id, args)) AS g) AS g;
+
 -- insert.each
 INSERT INTO "goncordia".job (id, args, args_raw, unique_key, held_key, run_at, state, created_at,
 kind, queue, nice, content, payload_version, max_attempts, timeout, tags, meta, unique_hold,
@@ -100,6 +114,21 @@ $16::smallint[], $17::timestamptz[], $18::text[], $19::integer[]) WITH ORDINALIT
 args_raw, unique_key, run_at, delay, kind, queue, nice, content, payload_version, max_attempts,
 timeout, tags, meta, unique_hold, unique_until, group_name, group_limit, number)) AS g ORDER BY
 g.number ON CONFLICT DO NOTHING RETURNING id;
+
+-- insert.each_new
+INSERT INTO "goncordia".job (id, args, args_raw, unique_key, held_key, run_at, state, created_at,
+kind, queue, nice, content, payload_version, max_attempts, timeout, tags, meta, unique_hold,
+unique_until, group_name, group_limit) SELECT g.id, g.args, g.args_raw, g.unique_key, g.unique_key,
+g.due, CASE WHEN g.due <= g.now THEN 1 ELSE 0 END, g.now, g.kind, g.queue, g.nice, g.content,
+g.payload_version, g.max_attempts, g.timeout, g.tags, g.meta, g.unique_hold, g.unique_until,
+g.group_name, g.group_limit FROM (SELECT g.*, coalesce(g.run_at, statement_timestamp() +
+make_interval(secs => g.delay)) AS due, statement_timestamp() AS now FROM unnest($1::uuid[],
+$2::text[], $3::bytea[], $4::bytea[], $5::timestamptz[], $6::float8[], $7::text[], $8::text[],
+$9::integer[], $10::text[], $11::integer[], $12::integer[], $13::float8[], $14::text[], $15::text[],
+$16::smallint[], $17::timestamptz[], $18::text[], $19::integer[]) WITH ORDINALITY AS g(id, args,
+args_raw, unique_key, run_at, delay, kind, queue, nice, content, payload_version, max_attempts,
+timeout, tags, meta, unique_hold, unique_until, group_name, group_limit, number)) AS g ORDER BY
+g.number;
 
 -- insert.known
 SELECT k.n, EXISTS (SELECT 1 FROM "goncordia".job i WHERE i.id = k.id), h.id, h.unique_hold,

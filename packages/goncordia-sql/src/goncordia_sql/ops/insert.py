@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter
 from typing import Any, Final
 
@@ -30,6 +30,10 @@ class Inserting(Topic, ABC):
     @abstractmethod
     def insert_many(self, jobs: Sequence[NewJob]) -> Op[list[InsertResult]]:
         """See :meth:`BaseExecutor.insert_many`."""
+
+    def attempts(self, jobs: Sequence[NewJob]) -> Callable[[], Op[list[InsertResult]]]:
+        """What makes the operation for each attempt, in a transaction of its own."""
+        return lambda: self.insert_many(jobs)
 
 
 class Insert(Inserting):

@@ -15,7 +15,7 @@ from uuid import UUID
 
 import msgspec
 
-from goncordia.driver import After, NewJob, Wake
+from goncordia.driver import After, At, NewJob, Wake
 from goncordia_sql.postgres.dialect import PostgresDialect
 from goncordia_sql.statement import Op, Sql
 
@@ -100,8 +100,8 @@ class News:
             jobs: those that are new.
             now: the time, in seconds since 1970; this machine's will do for a hint.
         """
-        for job in jobs:
-            self.due(job.queue, _seconds(job, now))
+        for queue, when in {(job.queue, job.run_at) for job in jobs}:
+            self.due(queue, _seconds(when, now))
 
     def merge(self, other: News) -> None:
         """Say what the other says, too."""
@@ -137,9 +137,8 @@ class News:
         return text.decode()
 
 
-def _seconds(job: NewJob, now: float) -> float:
-    """Seconds until the job is due."""
-    when = job.run_at
+def _seconds(when: At | After | None, now: float) -> float:
+    """Seconds until a job is due that is to run then."""
     if when is None:
         return 0.0
     return when.seconds if isinstance(when, After) else when.when.timestamp() - now
