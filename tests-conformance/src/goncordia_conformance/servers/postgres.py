@@ -13,6 +13,7 @@ import importlib.util
 import os
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Generator, Iterator, Mapping
@@ -181,11 +182,7 @@ class PostgresServer:
         self.home.mkdir(mode=0o755)
         if self.user is not None:
             shutil.chown(self.home, self.user)
-        self._do(
-            "initdb",
-            *("--pgdata=data", "--username=postgres", "--auth=trust", "--encoding=UTF8"),
-            *("--no-sync", "--no-instructions", *_locale(self.binaries)),
-        )
+        self._make_data()
         settings = dict(self.settings) | {
             "listen_addresses": "127.0.0.1",
             "port": f"{self.port}",
@@ -193,6 +190,18 @@ class PostgresServer:
         }
         with (self.home / "data" / "postgresql.conf").open("a") as conf:
             conf.writelines(f"{name} = '{value}'\n" for name, value in settings.items())
+
+    def _make_data(self, *words: str) -> None:
+        """Make the folder of its data.
+
+        Args:
+            words: more for ``initdb``.
+        """
+        self._do(
+            "initdb",
+            *("--pgdata=data", "--username=postgres", "--auth=trust", "--encoding=UTF8"),
+            *("--no-sync", "--no-instructions", *_locale(self.binaries), *words),
+        )
 
     def start(self) -> None:
         """Start it, and wait until it answers.
@@ -213,6 +222,13 @@ class PostgresServer:
             RuntimeError: it did not stop.
         """
         self._pg_ctl("stop", f"--mode={mode}")
+
+    def kill(self) -> None:
+        """Kill it with -9: its connections are closed, nothing more is written."""
+        pid_file = self.home / "data" / "postmaster.pid"
+        os.kill(int(pid_file.read_text().split()[0]), signal.SIGKILL)
+        # Else the next start would ask whether it still runs.
+        pid_file.unlink()
 
     def _pg_ctl(self, what: str, *words: str) -> None:
         self._do("pg_ctl", what, "--pgdata=data", "--wait", "--silent", *words)
