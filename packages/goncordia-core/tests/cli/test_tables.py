@@ -67,7 +67,7 @@ def test_long_jobs_at_80_columns(run: Run, ids: list[str]) -> None:
         f"{ids[0]}  mail                     available",
         f"{ids[1]}  mail                     scheduled",
         f"{ids[2]}  send_order_confirmation  available",
-        "not shown, as the terminal is narrow: created at, run at, attempt, queue",
+        "not shown, as the terminal is narrow: created at, run at, queue, attempt",
     ]
 
 

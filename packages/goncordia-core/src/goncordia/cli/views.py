@@ -69,7 +69,7 @@ def show_list(jobs: Iterable[JobInfo]) -> None:
         )
         for info in jobs
     )
-    show(names, rows, spare=("created at", "run at", "attempt", "queue"))
+    show(names, rows, spare=("created at", "run at", "queue", "attempt"))
 
 
 def show_details(info: JobInfo) -> None:
