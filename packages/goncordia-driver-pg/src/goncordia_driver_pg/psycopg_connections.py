@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import select
 import sys
+from collections.abc import Coroutine
+from contextlib import AbstractContextManager
 from typing import Any, Final
 
 import psycopg
@@ -17,11 +20,13 @@ from psycopg.types.array import register_all_arrays
 
 from goncordia_driver_pg.connections import Progress
 from goncordia_driver_pg.errors import Failure
+from goncordia_driver_pg.psycopg_bounds import STATEMENT, shut
 from goncordia_sql import Batch, Rows, Statement
 from goncordia_sql.postgres.dialect import quoted
 
 __all__ = [
     "PsycopgConnection",
+    "PsycopgKept",
     "PsycopgLibrary",
     "PsycopgSide",
     "PsycopgSyncConnection",
@@ -128,15 +133,17 @@ class PsycopgConnection(Progress):
         query = step.sql.text.encode()
         if isinstance(step, Batch):
             if self._prepare:
-                await cursor.executemany(query, step.params)
+                await self._wait(cursor.executemany(query, step.params))
                 return Rows((), cursor.rowcount)
             # The other way prepares.
             changed = 0
             for params in step.params:
-                await cursor.execute(query, params, prepare=False)
+                await self._wait(cursor.execute(query, params, prepare=False))
                 changed += cursor.rowcount
             return Rows((), changed)
-        await cursor.execute(query, step.params or None, prepare=self._prepare, binary=True)
+        await self._wait(
+            cursor.execute(query, step.params or None, prepare=self._prepare, binary=True)
+        )
         return Rows(await cursor.fetchall() if step.sql.rows else (), cursor.rowcount)
 
     def is_usable(self) -> bool:
@@ -150,12 +157,12 @@ class PsycopgConnection(Progress):
     async def begin(self) -> None:
         """Begin a transaction, at the isolation level that the operations are made for."""
         self._begins()
-        await self._cursor.execute(_BEGIN)
+        await self._wait(self._cursor.execute(_BEGIN))
 
     async def commit(self) -> None:
         """Commit it."""
         self._commits()
-        await self._cursor.execute(b"COMMIT")
+        await self._wait(self._cursor.execute(b"COMMIT"))
         self._ends()
 
     async def rollback(self) -> None:
@@ -163,10 +170,57 @@ class PsycopgConnection(Progress):
         self._ends()
         try:
             async with asyncio.timeout(_CLEAN_UP):
-                await self._cursor.execute(b"ROLLBACK")
+                await self._wait(self._cursor.execute(b"ROLLBACK"))
         except BaseException:
-            await self._connection.close()
+            shut(self._connection)
             raise
+
+    async def _wait(self, work: Coroutine[Any, Any, object]) -> None:
+        """Await something that psycopg does with the connection."""
+        await work
+
+
+class PsycopgKept(PsycopgConnection):
+    """One that is the driver's for a while, whoever made it.
+
+    Whoever awaits a statement on it may go at any moment: the statement has a task of its own, in
+    which psycopg may take its time to cancel it. It is waited for before the connection is closed.
+    """
+
+    __slots__ = ("_task",)
+
+    def __init__(self, connection: psycopg.AsyncConnection[Any]) -> None:
+        super().__init__(connection, prepare=True)
+        self._task: asyncio.Task[object] | None = None
+
+    async def _wait(self, work: Coroutine[Any, Any, object]) -> None:
+        task = self._task = asyncio.get_running_loop().create_task(work)
+        try:
+            done, _ = await asyncio.wait((task,), timeout=STATEMENT)
+        except asyncio.CancelledError:
+            _leave(task)
+            raise
+        if not done:
+            _leave(task)
+            raise TimeoutError(f"the server did not answer within {STATEMENT:g} s")
+        task.result()
+
+    async def settle(self) -> None:
+        """Wait until no statement runs, for a moment; then end what does."""
+        task = self._task
+        if task is None or task.done():
+            return
+        await asyncio.wait((task,), timeout=_CLEAN_UP)
+        if not task.done():
+            shut(self._connection)
+            task.cancel()
+            await asyncio.wait((task,), timeout=_CLEAN_UP)
+
+
+def _leave(task: asyncio.Task[object]) -> None:
+    """Nobody waits for it any more."""
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())
+    task.cancel()
 
 
 class PsycopgSyncConnection(Progress):
@@ -186,7 +240,10 @@ class PsycopgSyncConnection(Progress):
         self._sends(step)
         cursor = self._cursor
         query = step.sql.text.encode()
-        if isinstance(step, Batch):
+        with self._bounded():
+            if not isinstance(step, Batch):
+                cursor.execute(query, step.params or None, prepare=self._prepare, binary=True)
+                return Rows(cursor.fetchall() if step.sql.rows else (), cursor.rowcount)
             if self._prepare:
                 cursor.executemany(query, step.params)
                 return Rows((), cursor.rowcount)
@@ -196,41 +253,39 @@ class PsycopgSyncConnection(Progress):
                 cursor.execute(query, params, prepare=False)
                 changed += cursor.rowcount
             return Rows((), changed)
-        cursor.execute(query, step.params or None, prepare=self._prepare, binary=True)
-        return Rows(cursor.fetchall() if step.sql.rows else (), cursor.rowcount)
 
     def begin(self) -> None:
         """See :meth:`PsycopgConnection.begin`."""
         self._begins()
-        self._cursor.execute(_BEGIN)
+        with self._bounded():
+            self._cursor.execute(_BEGIN)
 
     def commit(self) -> None:
         """See :meth:`PsycopgConnection.commit`."""
         self._commits()
-        self._cursor.execute(b"COMMIT")
+        with self._bounded():
+            self._cursor.execute(b"COMMIT")
         self._ends()
 
     def rollback(self) -> None:
         """See :meth:`PsycopgConnection.rollback`."""
         self._ends()
         try:
-            self._cursor.execute(b"ROLLBACK")
+            with self._bounded():
+                self._cursor.execute(b"ROLLBACK")
         except BaseException:
             self._connection.close()
             raise
 
+    def _bounded(self) -> AbstractContextManager[None]:
+        """Around something that psycopg does with the connection."""
+        return contextlib.nullcontext()
 
-class PsycopgSide(PsycopgConnection):
-    """A connection of ours.
 
-    Args:
-        connection: in autocommit.
-    """
+class PsycopgSide(PsycopgKept):
+    """A connection of ours, in autocommit."""
 
     __slots__ = ()
-
-    def __init__(self, connection: psycopg.AsyncConnection[Any]) -> None:
-        super().__init__(connection, prepare=True)
 
     def is_wanted(self) -> bool:
         """See :meth:`KeptConnection.is_wanted`."""
@@ -238,7 +293,7 @@ class PsycopgSide(PsycopgConnection):
 
     async def listen(self, channel: str, /) -> None:
         """See :meth:`SideConnection.listen`."""
-        await self._cursor.execute(f"LISTEN {quoted(channel)}".encode())
+        await self._wait(self._cursor.execute(f"LISTEN {quoted(channel)}".encode()))
 
     async def hear(self, seconds: float, /) -> list[str]:
         """See :meth:`SideConnection.hear`."""
@@ -247,8 +302,9 @@ class PsycopgSide(PsycopgConnection):
 
     async def ping(self) -> None:
         """See :meth:`SideConnection.ping`."""
-        await self._cursor.execute(b"SELECT 1")
+        await self._wait(self._cursor.execute(b"SELECT 1"))
 
     async def aclose(self) -> None:
         """See :meth:`SideConnection.aclose`."""
+        await self.settle()
         await self._connection.close()

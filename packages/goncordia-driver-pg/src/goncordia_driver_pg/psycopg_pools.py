@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import logging
+from contextlib import AbstractContextManager
 from typing import Any, Final
 
 import psycopg
 import psycopg_pool
 
 from goncordia.errors import DriverBusyError, DriverError, DriverUnavailableError
+from goncordia_driver_pg.psycopg_bounds import STATEMENT, Watchdog
 from goncordia_driver_pg.psycopg_connections import (
-    PsycopgConnection,
+    PsycopgKept,
     PsycopgLibrary,
     PsycopgSyncConnection,
 )
@@ -25,7 +27,7 @@ SyncPool = psycopg_pool.ConnectionPool[psycopg.Connection[Any]]
 _CLOSING: Final = 2.0
 
 
-class PsycopgBorrowed(PsycopgConnection):
+class PsycopgBorrowed(PsycopgKept):
     """A connection of a pool that was passed in.
 
     Args:
@@ -39,7 +41,7 @@ class PsycopgBorrowed(PsycopgConnection):
     def __init__(
         self, pool: AsyncPool, connection: psycopg.AsyncConnection[Any], *, autocommit: bool
     ) -> None:
-        super().__init__(connection, prepare=True)
+        super().__init__(connection)
         self._pool = pool
         self._autocommit = autocommit
 
@@ -68,6 +70,7 @@ class PsycopgBorrowed(PsycopgConnection):
 
     async def aclose(self) -> None:
         """Give it back."""
+        await self.settle()
         connection = self._connection
         try:
             if not self._autocommit and not connection.closed:
@@ -81,12 +84,18 @@ class PsycopgBorrowed(PsycopgConnection):
 class _SyncHeld(PsycopgSyncConnection):
     """A synchronous connection that is to be given back as it was."""
 
-    __slots__ = ("autocommit", "connection")
+    __slots__ = ("_watchdog", "autocommit", "connection")
 
-    def __init__(self, connection: psycopg.Connection[Any], *, autocommit: bool) -> None:
+    def __init__(
+        self, connection: psycopg.Connection[Any], watchdog: Watchdog, *, autocommit: bool
+    ) -> None:
         super().__init__(connection, prepare=True)
+        self._watchdog = watchdog
         self.connection = connection
         self.autocommit = autocommit
+
+    def _bounded(self) -> AbstractContextManager[None]:
+        return self._watchdog.watching(self.connection)
 
 
 class PsycopgSyncPool:
@@ -100,6 +109,7 @@ class PsycopgSyncPool:
     def __init__(self, pool: SyncPool, timeout: float) -> None:
         self.pool = pool
         self._timeout = timeout
+        self._watchdog = Watchdog(STATEMENT)
 
     def acquire(self) -> _SyncHeld:
         """See :meth:`SyncPool.acquire`."""
@@ -111,7 +121,7 @@ class PsycopgSyncPool:
         autocommit = connection.autocommit
         if not autocommit:
             connection.autocommit = True
-        return _SyncHeld(connection, autocommit=autocommit)
+        return _SyncHeld(connection, self._watchdog, autocommit=autocommit)
 
     def release(self, held: _SyncHeld, /) -> None:
         """See :meth:`SyncPool.release`."""
