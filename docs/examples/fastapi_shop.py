@@ -1,6 +1,8 @@
 """A FastAPI application on SQLite: an order and its e-mail in one transaction, and who sends it.
 
+    pip install fastapi uvicorn goncordia-driver-sqlite
     uvicorn --app-dir docs/examples fastapi_shop:app
+    curl localhost:8000/orders --json '{"item": "cup", "email": "ann@example.com"}'
 
 The worker pool lives in the application's own process and event loop. To have it in a process of
 its own, leave it out of the lifespan, and start `goncordia worker fastapi_shop:registry` beside it.

@@ -33,7 +33,6 @@ def folder(tmp_path: Path, provide: Callable[[str], None]) -> Path:
 
 def test_its_tests_pass(folder: Path) -> None:
     words = ["-W", "error", "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-    words += ["-o", "asyncio_mode=auto", "-o", "asyncio_default_fixture_loop_scope=function"]
     done = subprocess.run(
         [sys.executable, *words],
         cwd=folder,

@@ -1,5 +1,6 @@
 """A FastAPI application on PostgreSQL: an order and its e-mail in one transaction, and its worker.
 
+    pip install goncordia-driver-pg "goncordia-core[cli]" fastapi uvicorn
     export DATABASE_URL=postgresql://localhost/shop
     goncordia migrate --url $DATABASE_URL
     uvicorn shop:app                                      # the application

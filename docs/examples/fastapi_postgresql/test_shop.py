@@ -1,9 +1,11 @@
 """Tests of the application, of its worker, and of both together, on a database for tests.
 
+    pip install pytest pytest-asyncio httpx
     DATABASE_URL=postgresql://localhost/shop_test pytest
 
-They run under pytest-asyncio in its mode "auto". The fixtures whose names begin with ``goncordia_``
-come with the package; that of the driver is replaced, so that all others use this database.
+They run under pytest-asyncio in its mode "auto", which is in pytest.ini. The fixtures whose names
+begin with ``goncordia_`` come with the package; that of the driver is replaced, so that all others
+use this database.
 """
 
 from __future__ import annotations
