@@ -7,7 +7,6 @@ process they are strictly monotonic, also within a millisecond and when the cloc
 from __future__ import annotations
 
 import hashlib
-import random
 import secrets
 import threading
 from collections.abc import Callable
@@ -79,9 +78,9 @@ def id_time(job_id: UUID) -> datetime:
     return _EPOCH + (job_id.int >> 80) * _MILLISECOND
 
 
-def new_session_id(rng: random.Random | None = None) -> UUID:
-    """A random 128-bit id; ``rng`` is given where a run must be repeatable."""
-    return UUID(int=secrets.randbits(128) if rng is None else rng.getrandbits(128))
+def new_session_id() -> UUID:
+    """A random 128-bit id, by the system's randomness: two pools with one id would end each other."""
+    return UUID(int=secrets.randbits(128))
 
 
 def new_token() -> bytes:

@@ -17,8 +17,7 @@ from .stand import Stand
 def candidate(stand: Stand, number: int, office: str = "cleaning") -> Leadership:
     executor = stand.driver.executor()
     calls = Calls(stand.clock, random.Random(number), bound=15.0)
-    rng = random.Random(number)
-    return Leadership(executor, calls, stand.clock, rng, office, lease=30.0)
+    return Leadership(executor, calls, stand.clock, office, lease=30.0)
 
 
 async def test_the_first_leads_and_the_others_do_not(stand: Stand) -> None:

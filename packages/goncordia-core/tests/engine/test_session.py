@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import threading
 
 import pytest
@@ -27,6 +28,24 @@ async def test_the_session_is_kept_by_beats(stand: Stand) -> None:
         assert (info.id, info.worker_id, info.lease, info.open) == (session, "pool-0", 30, True)
     assert stand.memory.store.session_list() == []
     assert len(stand.seen(SessionOpened)) == 1
+
+
+async def test_pools_with_one_seed_have_sessions_of_their_own(stand: Stand) -> None:
+    gate = stand.gated()
+    async with (
+        stand.working(rng=random.Random(1), concurrency=1) as one,
+        stand.working(rng=random.Random(1), concurrency=1) as two,
+    ):
+        assert stand.session(one) != stand.session(two)
+        handles = [await stand.enqueue(Work(n)) for n in range(2)]
+        await stand.advance(2)
+        assert gate.waiting == 2
+        gate.open()
+        await stand.advance(60)
+        assert [await stand.state(handle) for handle in handles] == ["completed"] * 2
+        stand.end_sessions()
+        await stand.advance(60)
+        assert stand.session(one) != stand.session(two)
 
 
 async def test_lost_interrupts_what_runs_and_sends_nothing_for_it(

@@ -11,8 +11,10 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 from unittest import mock
+from uuid import UUID
 
 from goncordia.engine import engine as engine_module
+from goncordia.engine import leadership, session
 from goncordia.engine.run import Run
 
 from .chaos import Chaos
@@ -167,11 +169,17 @@ def _hash_of_run(run: Run) -> int:
 def simulated() -> Iterator[list[str]]:
     """The engine as a simulation needs it; gives the errors that it logs.
 
-    The heartbeat thread is its stand-in, sets of runs have one order, and the log is not written.
+    The heartbeat thread is its stand-in, sets of runs have one order, ids of sessions and leaders are
+    the same each time, and the log is not written.
     Garbage is collected afterwards: in the middle it would cost a third of the time.
     """
     logger = logging.getLogger("goncordia")
     before, errors, collects = (logger.level, logger.propagate), _Errors(), gc.isenabled()
+    rng = random.Random(0)
+
+    def new_id() -> UUID:
+        return UUID(int=rng.getrandbits(128))
+
     logger.setLevel(logging.ERROR)
     logger.propagate = False
     logger.addHandler(errors)
@@ -180,6 +188,8 @@ def simulated() -> Iterator[list[str]]:
         with (
             mock.patch.object(engine_module, "HeartThread", SimHeart),
             mock.patch.object(Run, "__hash__", _hash_of_run),
+            mock.patch.object(session, "new_session_id", new_id),
+            mock.patch.object(leadership, "new_session_id", new_id),
         ):
             yield errors.messages
     finally:

@@ -73,7 +73,7 @@ class LeadershipTests(Conformance, rule="whole"):
     async def _candidate(self, lab: Lab) -> Leadership:
         driver = await lab.another_driver()
         calls = Calls(driver.clock, random.Random(), bound=PATIENCE)
-        return Leadership(driver.executor(), calls, driver.clock, None, "office", lease=LEASE)
+        return Leadership(driver.executor(), calls, driver.clock, "office", lease=LEASE)
 
     @rule("whole", 9, "records")
     async def test_what_is_due_runs_once_though_answers_are_lost(self, live_lab: Lab) -> None:

@@ -43,7 +43,8 @@ class SyncClient(SyncEnqueueing[Tx_contra], SyncAdministration[Tx_contra]):
         codec: what args become before they are stored, such as encrypted; None: readable JSON.
         admission: bounds on how many jobs wait in a queue; None: there are none.
         rng: source of jitter and of the random part of job ids; only for runs that must be
-            repeatable.
+            repeatable. Two clients with the same seed make the same ids at the same time: the
+            job of the second is then taken for that of the first.
 
     Raises:
         ConfigurationError: a value is wrong.

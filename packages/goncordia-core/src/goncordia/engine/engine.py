@@ -69,7 +69,6 @@ class Engine:
         settings: the pool's.
         clock: the pool's.
         rng: for jitter.
-        ids_rng: for session ids in a repeatable run; None: the system's randomness.
         hooks: what jobs reach through.
     """
 
@@ -80,7 +79,6 @@ class Engine:
         settings: Settings,
         clock: Clock,
         rng: random.Random,
-        ids_rng: random.Random | None,
         hooks: JobHooks,
     ) -> None:
         self._driver = driver
@@ -112,7 +110,6 @@ class Engine:
             executor,
             calls,
             clock,
-            ids_rng,
             worker_id=settings.worker_id,
             lease=settings.lease,
             observe=observe,
@@ -203,7 +200,7 @@ class Engine:
         self._pruner = (
             None
             if settings.retention is None
-            else Pruner(executor, calls, clock, rng, ids_rng, settings.retention)
+            else Pruner(executor, calls, clock, rng, settings.retention)
         )
         self._shedder = Shedder(claims, self.lanes.allowance, clock, observe)
         self._shutdown = Shutdown(

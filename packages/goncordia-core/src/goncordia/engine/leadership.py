@@ -7,7 +7,6 @@ themselves for the leader for a while, when one was frozen; what leaders do must
 
 from __future__ import annotations
 
-import random
 from typing import Final
 
 import msgspec
@@ -44,7 +43,6 @@ class Leadership:
         executor: where the record is.
         calls: how to call it.
         clock: by which the lease is watched.
-        rng: for the candidate's id in a repeatable run; None: the system's randomness.
         name: of the office.
         lease: seconds without a sign of the leader after which another takes over.
     """
@@ -54,7 +52,6 @@ class Leadership:
         executor: BaseExecutor,
         calls: Calls,
         clock: Clock,
-        rng: random.Random | None,
         name: str,
         *,
         lease: float,
@@ -62,7 +59,7 @@ class Leadership:
         self._executor = executor
         self._calls = calls
         self._clock = clock
-        self._owner = str(new_session_id(rng))
+        self._owner = str(new_session_id())
         self._record = _PREFIX + name
         self._lease = lease
         self._seen: int | None = None

@@ -83,7 +83,6 @@ class Pruner:
         calls: how to call it.
         clock: the pool's.
         rng: for jitter between pools.
-        ids_rng: for the candidate's id in a repeatable run; None: the system's randomness.
         retention: how long jobs are kept.
     """
 
@@ -93,7 +92,6 @@ class Pruner:
         calls: Calls,
         clock: Clock,
         rng: random.Random,
-        ids_rng: random.Random | None,
         retention: Retention,
     ) -> None:
         self._executor = executor
@@ -103,7 +101,7 @@ class Pruner:
         self._retention = retention
         self._interval = seconds("retention: interval", retention.interval)
         self._leadership = Leadership(
-            executor, calls, clock, ids_rng, "prune", lease=_INTERVALS * self._interval
+            executor, calls, clock, "prune", lease=_INTERVALS * self._interval
         )
         self._step = min(_STEP, executor.capabilities.max_batch)
         self._leads = False

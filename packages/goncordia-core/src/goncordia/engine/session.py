@@ -34,7 +34,6 @@ class Session:
         executor: the driver's.
         calls: how to call it.
         clock: the pool's.
-        rng: for session ids in a repeatable run; None: the system's randomness.
         worker_id: the pool's name.
         lease: seconds.
         observe: told of sessions opened and lost.
@@ -45,7 +44,6 @@ class Session:
         executor: BaseExecutor,
         calls: Calls,
         clock: Clock,
-        rng: random.Random | None,
         *,
         worker_id: str,
         lease: float,
@@ -54,11 +52,10 @@ class Session:
         self._executor = executor
         self._calls = calls
         self._clock = clock
-        self._rng = rng
         self._observe = observe
         self.worker_id = worker_id
         self.lease = lease
-        self.id: UUID = new_session_id(rng)
+        self.id: UUID = new_session_id()
         self.is_open = False
         self.good_until = float("-inf")
         self._fetch_no = 0
@@ -86,7 +83,7 @@ class Session:
         """Open a session, for as long as it takes. An id is asked for once."""
         backoff = self._calls.backoff()
         while True:
-            self.id, self._fetch_no = new_session_id(self._rng), 0
+            self.id, self._fetch_no = new_session_id(), 0
             sent = self._clock.monotonic()
             try:
                 await self._calls.once(

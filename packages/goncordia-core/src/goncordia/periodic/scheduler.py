@@ -50,7 +50,7 @@ class CronScheduler:
             seconds or ``timedelta``.
         codec: what args become before they are stored, such as encrypted; None: readable JSON.
         clock: take time from here; for tests. None: the driver's.
-        rng: randomness for jitter and ids; for repeatable tests.
+        rng: randomness for jitter; for repeatable tests.
 
     Raises:
         ConfigurationError: a value is wrong, or two entries have one id.
@@ -76,8 +76,8 @@ class CronScheduler:
         if not _LEAST_LEASE <= self._lease <= _LONGEST_LEASE:
             refuse("lease", lease, f"from {_LEAST_LEASE:g} s to {_LONGEST_LEASE:g} s")
         self._clock = driver.clock if clock is None else checked_clock(clock)
-        ids_rng = None if rng is None else instance("rng", rng, random.Random, "a random.Random")
-        self._rng = ids_rng or random.Random()
+        given = None if rng is None else instance("rng", rng, random.Random, "a random.Random")
+        self._rng = given or random.Random()
         self._calls = Calls(self._clock, self._rng, bound=self._lease / 3)
         self._firing = Firing(driver, self._calls, self._clock, self._lease, codec)
         for entry in self._entries:
@@ -91,7 +91,6 @@ class CronScheduler:
             driver.executor(),
             self._calls,
             self._clock,
-            ids_rng,
             f"cron/{_same(self._entries)}",
             lease=self._lease,
         )

@@ -75,7 +75,7 @@ class WorkerPool:
             ``job.client``.
         lanes: how many exchanges with the backend may be under way at once.
         clock: take time from here; for tests. None: the driver's.
-        rng: randomness for jitter and session ids; for repeatable tests.
+        rng: randomness for jitter; for repeatable tests.
 
     Raises:
         ConfigurationError: a setting is wrong; it names the field.
@@ -137,10 +137,8 @@ class WorkerPool:
             kinds=registry.kinds,
         )
         self._clock = driver.clock if clock is None else checked_clock(clock)
-        self._ids_rng = (
-            None if rng is None else instance("rng", rng, random.Random, "a random.Random")
-        )
-        self._rng = self._ids_rng or random.Random()
+        given = None if rng is None else instance("rng", rng, random.Random, "a random.Random")
+        self._rng = given or random.Random()
         self._life: Life | None = None
 
     @property
@@ -215,7 +213,7 @@ class WorkerPool:
             codec = next(iter(self._settings.codecs.values()), None)
             hooks = PoolHooks(self._driver, app, self._settings.max_attempts, codec)
             engine = hooks.engine = Engine(
-                self._driver, specs, self._settings, self._clock, self._rng, self._ids_rng, hooks
+                self._driver, specs, self._settings, self._clock, self._rng, hooks
             )
             await engine.start()
             _logger.info(
