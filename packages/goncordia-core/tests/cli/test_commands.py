@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -291,7 +290,8 @@ def test_a_real_worker_ends_on_a_signal(here: Path) -> None:
     command = Path(sys.executable).with_name("goncordia")
     env = os.environ | {"GONCORDIA_URL": "memory://"}
     process = subprocess.Popen(
-        [command, "worker", "good_app:registry"],
+        # One that waited for this long would not end before the test does.
+        [command, "worker", "good_app:registry", "--shutdown-timeout", "1000"],
         cwd=here,
         env=env,
         stderr=subprocess.PIPE,
@@ -302,11 +302,9 @@ def test_a_real_worker_ends_on_a_signal(here: Path) -> None:
         for line in process.stderr:
             if " works default " in line:
                 break
-        sent = time.monotonic()
         process.send_signal(signal.SIGTERM)
         rest = process.stderr.read()
-        assert process.wait(20) == 0
-        assert time.monotonic() - sent < 10
+        assert process.wait() == 0
         assert "has stopped" in rest
         assert "Traceback" not in rest
     finally:
