@@ -54,7 +54,8 @@ def _permitted() -> bool:
         return False
     command = [*CONTAINER, sys.executable, "-c", f"{SAY}say('here')"]
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
-    return answer.stdout.startswith("here 1 ")
+    _, _, outside = answer.stdout.partition("here 1 ")
+    return outside.strip() not in ("", "1")
 
 
 pytestmark = pytest.mark.skipif(not _permitted(), reason="`unshare --pid` is not permitted here")
@@ -79,6 +80,8 @@ class Worker:
         assert self._container.stdout is not None
         said, inside, outside = self._container.stdout.readline().split()
         assert (said, inside) == (word, "1")
+        status = Path(f"/proc/{outside}/status").read_text()
+        assert f"\nPPid:\t{self._container.pid}\n" in status  # it is killed: be sure that it is ours
         self._pid = int(outside)
 
     def send(self, number: signal.Signals) -> None:
