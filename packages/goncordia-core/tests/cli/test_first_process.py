@@ -81,7 +81,7 @@ class Worker:
         said, inside, outside = self._container.stdout.readline().split()
         assert (said, inside) == (word, "1")
         status = Path(f"/proc/{outside}/status").read_text()
-        assert f"\nPPid:\t{self._container.pid}\n" in status  # it is killed: be sure that it is ours
+        assert f"\nPPid:\t{self._container.pid}\n" in status  # ours
         self._pid = int(outside)
 
     def send(self, number: signal.Signals) -> None:
