@@ -79,7 +79,7 @@ def id_time(job_id: UUID) -> datetime:
 
 
 def new_session_id() -> UUID:
-    """A random 128-bit id, by the system's randomness: two pools with one id would end each other."""
+    """A random 128-bit id, always of the system: two pools must not have the same."""
     return UUID(int=secrets.randbits(128))
 
 

@@ -6,6 +6,7 @@ import math
 from uuid import UUID
 
 from goncordia.driver import Mark
+from goncordia.engine import session as session_module
 from goncordia.engine.dispatch import Dispatcher
 from goncordia.engine.heart_thread import HeartThread
 from goncordia.engine.run import Cause, Run
@@ -66,8 +67,7 @@ async def old_answers_count(self: Session, session: UUID) -> None:
 @bug("a session's id is asked for once", Session, "open", within=100)
 async def session_id_is_reused(self: Session) -> None:
     backoff = self._calls.backoff()
-    rng = self._rng or self._calls._rng
-    self.id, self._fetch_no = UUID(int=rng.getrandbits(128)), 0
+    self.id, self._fetch_no = session_module.new_session_id(), 0
     while not self.is_open:
         sent = self._clock.monotonic()
         try:

@@ -169,9 +169,9 @@ def _hash_of_run(run: Run) -> int:
 def simulated() -> Iterator[list[str]]:
     """The engine as a simulation needs it; gives the errors that it logs.
 
-    The heartbeat thread is its stand-in, sets of runs have one order, ids of sessions and leaders are
-    the same each time, and the log is not written.
-    Garbage is collected afterwards: in the middle it would cost a third of the time.
+    The heartbeat thread is its stand-in, sets of runs have one order, ids of sessions and leaders
+    are the same each time, and the log is not written. Garbage is collected afterwards: in the
+    middle it would cost a third of the time.
     """
     logger = logging.getLogger("goncordia")
     before, errors, collects = (logger.level, logger.propagate), _Errors(), gc.isenabled()
