@@ -5,10 +5,7 @@ import datetime as dt
 import decimal
 import enum
 import math
-import subprocess
-import sys
 import uuid
-from pathlib import Path
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 from zoneinfo import ZoneInfo
 
@@ -18,8 +15,8 @@ import pydantic
 import pydantic.dataclasses
 import pytest
 
-from goncordia.errors import ConfigurationError, PayloadError
-from goncordia.payload import decode_args, decode_value, encode_args, encode_value, plan_of
+from goncordia.errors import PayloadError
+from goncordia.payload import decode_args, encode_args, plan_of
 
 UTC = dt.UTC
 PARIS = ZoneInfo("Europe/Paris")
@@ -386,136 +383,6 @@ def test_a_generic_class_decodes_with_its_parameters() -> None:
     assert decode_args(Rich[dt.date], text).generic == DAY
 
 
-# ---------------------------------------------------------------- args classes
-
-
-class NoKind(msgspec.Struct):
-    x: int
-
-
-@dataclasses.dataclass
-class Child(Plain):
-    more: str = ""
-
-
-@dataclasses.dataclass
-class FieldKind:
-    kind: str = "x"
-
-
-class FieldKindModel(pydantic.BaseModel):
-    kind: str = "x"
-
-
-@dataclasses.dataclass
-class EmptyKind:
-    kind: ClassVar[str] = ""
-
-
-@dataclasses.dataclass
-class NumberKind:
-    kind: ClassVar[int] = 5
-
-
-@dataclasses.dataclass
-class ControlKind:
-    kind: ClassVar[str] = "a\nb"
-
-
-@dataclasses.dataclass
-class LongKind:
-    kind: ClassVar[str] = "k" * 129
-
-
-@dataclasses.dataclass
-class Strange:
-    kind: ClassVar[str] = "strange"
-    paths: list[dict[str, Path]]
-
-
-@dataclasses.dataclass
-class Unresolved:
-    kind: ClassVar[str] = "unresolved"
-    x: Nowhere  # type: ignore[name-defined]  # noqa: F821
-
-
-class UnresolvedModel(pydantic.BaseModel):
-    kind: ClassVar[str] = "unresolved_model"
-    x: Nowhere  # type: ignore[name-defined]  # noqa: F821
-
-
-@pytest.mark.parametrize(
-    ("cls", "message"),
-    [
-        (int, "args: int is not a dataclass, msgspec.Struct, attrs class or pydantic model"),
-        ("SendEmail", "args: 'SendEmail' is not a dataclass"),
-        (NoKind, 'args: NoKind has no kind; add: kind: ClassVar[str] = "…"'),
-        (Child, "args: Child inherits its kind from Plain, whose worker would lose what Child"),
-        (FieldKind, "args: FieldKind.kind is a field; the kind belongs to the class"),
-        (FieldKindModel, "args: FieldKindModel.kind is a field; the kind belongs to the class"),
-        (EmptyKind, "args: EmptyKind.kind: '' is empty"),
-        (NumberKind, "args: NumberKind.kind: 5 is not a str"),
-        (ControlKind, "args: ControlKind.kind: 'a\\nb' is not free of control characters"),
-        (LongKind, "args: LongKind.kind: 'kkkk"),
-        (Strange, "args: Strange.paths[...][...]: Path has no JSON form"),
-        (Unresolved, "args: Unresolved cannot be decoded: name 'Nowhere' is not defined"),
-        (UnresolvedModel, "args: UnresolvedModel is not complete: name 'Nowhere' is not defined"),
-    ],
-)
-def test_what_is_no_args_class(cls: Any, message: str) -> None:
-    with pytest.raises(ConfigurationError) as caught:
-        plan_of(cls)
-    assert str(caught.value).startswith(message)
-
-
-def test_a_model_may_name_what_comes_later() -> None:
-    assert decode_args(Early, encode_args(Early(late=Late(x=1)))).late.x == 1
-    assert decode_args(EarlyDataclass, b'{"late":{"x":1}}').late.x == 1
-
-
-class Early(pydantic.BaseModel):
-    kind: ClassVar[str] = "early"
-    late: Late
-
-
-@pydantic.dataclasses.dataclass
-class EarlyDataclass:
-    kind: ClassVar[str] = "early_dataclass"
-    late: Late
-
-
-class Late(pydantic.BaseModel):
-    x: int
-
-
-class Aliased(pydantic.BaseModel):
-    kind: ClassVar[str] = "aliased"
-    to: str = pydantic.Field(alias="To", serialization_alias="TO")
-
-
-def test_pydantic_stores_names_and_not_aliases() -> None:
-    args = Aliased(To="x")
-    assert encode_args(args) == b'{"to":"x"}'
-    assert decode_args(Aliased, b'{"to":"x"}') == args
-
-
-def test_old_pydantic_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Fresh(pydantic.BaseModel):
-        kind: ClassVar[str] = "fresh"
-
-    monkeypatch.setattr(pydantic, "VERSION", "2.9.1")
-    with pytest.raises(ConfigurationError, match=r"Fresh needs pydantic 2\.11, not 2\.9\.1"):
-        plan_of(Fresh)
-
-
-def test_neither_pydantic_nor_attrs_is_imported() -> None:
-    code = (
-        "import sys, goncordia.payload, goncordia.registry, goncordia.options\n"
-        "assert not {'pydantic', 'pydantic_core', 'attr', 'attrs'} & set(sys.modules)"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
-
-
 # ---------------------------------------------------------------- sizes and stored args
 
 
@@ -576,54 +443,3 @@ def test_stored_args_that_do_not_fit(cls: Any, stored: bytes, message: str) -> N
     assert (caught.value.kind, caught.value.job_id) == (cls.kind, JOB_ID)
     assert caught.value.__cause__ is None
     assert caught.value.__suppress_context__
-
-
-# ---------------------------------------------------------------- outputs and checkpoints
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        ({"a": (1, None)}, b'{"a":[1,null]}'),
-        (Plain("x"), b'{"to":"x","n":3}'),
-        (Model(to="x"), b'{"to":"x","n":3}'),
-        ([Model(to="x")], b'[{"to":"x","n":3}]'),
-        ("null", b'"null"'),
-        (2**70, b"1180591620717411303424"),
-        (decimal.Decimal("1.50"), b'"1.50"'),
-    ],
-)
-def test_values(value: object, text: bytes) -> None:
-    assert encode_value(value, what="output") == text
-
-
-@pytest.mark.parametrize(
-    ("value", "message"),
-    [
-        (object(), "output: $: object has no JSON form"),
-        ([{"a": Path()}], "output: $[0][...]: PosixPath has no JSON form"),
-        ({"a": [1.0, math.nan]}, "output: $[...][1]: NaN and Infinity have no JSON form"),
-        (Numbers(f=-math.inf), "output: $.f: NaN and Infinity have no JSON form"),
-        (["\ud800"], "output: $[0]: str: text with a lone surrogate"),
-        ("x" * 65536, "output: 65538 bytes are more than the limit of 65536"),
-    ],
-)
-def test_values_without_a_json_form(value: object, message: str) -> None:
-    with pytest.raises(PayloadError) as caught:
-        encode_value(value, what="output", kind="k", job_id=JOB_ID)
-    assert str(caught.value).startswith(message)
-    assert (caught.value.kind, caught.value.job_id) == ("k", JOB_ID)
-
-
-def test_values_come_back_typed() -> None:
-    assert decode_value(Any, b'{"a":[1]}', what="output") == {"a": [1]}
-    assert decode_value(list[Box], b'[{"x":1}]', what="output") == [Box(x=1)]
-    assert decode_value(Box, b'{"x":1}', what="output") == Box(x=1)
-    assert decode_value(Plain, b'{"to":"x"}', what="output") == Plain("x")
-    with pytest.raises(PayloadError) as caught:
-        decode_value(list[int], b'["hunter2"]', what="output", kind="k", job_id=JOB_ID)
-    assert str(caught.value) == (
-        "the stored output does not fit list[int]: $[0]: Expected `int`, got `str`"
-    )
-    with pytest.raises(ConfigurationError, match=r"^output\[\.\.\.\]: Path has no JSON form"):
-        decode_value(list[Path], b"[]", what="output")

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from hypothesis import strategies as st
 
-from goncordia import Client, CronScheduler, PeriodicJob, Schedule
+from goncordia import Client, CronScheduler, PeriodicJob, Schedule, every
 from goncordia.driver import JobRow, ListFilter
 from goncordia.gontest import MockClock
 from goncordia.memory import MemoryDriver
@@ -28,6 +28,16 @@ class Report:
 def utc(text: str) -> datetime:
     """``"2026-03-29 01:00"`` in UTC."""
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+def at(*times: str) -> list[datetime]:
+    """Times of the first day of 2026."""
+    return [utc(f"2026-01-01 {time}") for time in times]
+
+
+def minutely(**settings: Any) -> PeriodicJob:
+    """A report each minute."""
+    return PeriodicJob(every(60), Report(), **settings)
 
 
 def between(schedule: Schedule, start: datetime, end: datetime) -> list[datetime]:
