@@ -257,7 +257,11 @@ class AsyncpgSide(AsyncpgConnection):
     async def aclose(self) -> None:
         """See :meth:`SideConnection.aclose`."""
         try:
-            await self._own.close(timeout=_CLEAN_UP)
+            async with asyncio.timeout(_CLEAN_UP):
+                # It waits until a statement is cancelled. So does close, before 0.32 for ever, and
+                # a connection that is closing cannot be terminated.
+                await self.ping()
+                await self._own.close()
         except AsyncpgLibrary.errors as error:
             _logger.debug("closing a connection failed: %s", error)
             self._own.terminate()
