@@ -130,9 +130,10 @@ def test_a_url_that_needs_quotes(run: Run, empty: Path, monkeypatch: pytest.Monk
 # ---------------------------------------------------------------- what comes next is what works
 
 
-def test_what_is_set_already_is_kept(run: Run, empty: Path) -> None:
+@pytest.mark.parametrize("registry", ["app.jobs:registry", "app:all", "typer:registry"])
+def test_what_is_set_already_is_kept(run: Run, empty: Path, registry: str) -> None:
     (empty / "pyproject.toml").write_text(
-        "[tool.goncordia]\nurl = 'memory://'\nregistry = 'app.jobs:all'\n"
+        f"[tool.goncordia]\nurl = 'memory://'\nregistry = '{registry}'\n"
     )
     result = run("init", GONCORDIA_URL="")
     assert result.exit_code == 0
@@ -153,6 +154,15 @@ def test_what_is_set_otherwise_must_be_said_to_the_commands(
         """goncordia enqueue greet '{"name": "Ann"}'""",
         "goncordia worker first:registry",
     ]
+
+
+def test_what_init_made_is_known_again(run: Run, empty: Path) -> None:
+    first = run("init", "--module", "first")
+    assert first.exit_code == 0
+    again = run("init")
+    assert again.stdout.splitlines()[1] == "kept     first.py"
+    assert steps(again) == steps(first)
+    assert not (empty / "jobs.py").exists()
 
 
 def test_a_package_is_not_shadowed(run: Run, empty: Path) -> None:

@@ -64,8 +64,7 @@ def init(
         url = url or there.url or "sqlite:///jobs.db"
         connect(url)  # refuses what is no URL of an installed driver
         if module is None:
-            named = re.fullmatch(r"(\w+):registry", there.registry or "jobs:registry")
-            module = named and named[1]
+            module = "jobs" if there.registry is None else _module_of(there.registry)
         if module is not None:
             _check_module(module)
         registry = there.registry if module is None else f"{module}:registry"
@@ -74,6 +73,12 @@ def init(
             typer.echo(f"left out the password: it has no place in {FILE}, but in {URL_VARIABLE}")
         ours = module is not None and _write_module(Path(f"{module}.py"))
         _tell_next(url, wanted, ours=ours)
+
+
+def _module_of(registry: str) -> str | None:
+    """The module here that a registry is in as in one that we write; None: there is none."""
+    module, _, name = registry.partition(":")
+    return module if name == "registry" and Path(f"{module}.py").exists() else None
 
 
 def _check_module(module: str) -> None:
