@@ -60,7 +60,7 @@ EXAMPLES = 100 if FULL else 30
 MANY = 100_000 if FULL else 50_000
 """Rows beside which a fetch must stay flat; what grows is seen among half of them, too."""
 
-KILLED = {"test_killed_pools_lose_nothing": "workers of each library are killed in the chaos tests"}
+KILLED = {"test_killed_pools_lose_nothing": "done with asyncpg, and with all in the long run"}
 
 IMPATIENT = "?options=-c%20lock_timeout%3D100"
 """After a DSN: a connection that waits a tenth of a second for a lock."""
