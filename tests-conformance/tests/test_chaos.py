@@ -105,7 +105,11 @@ class Ledger:
 
     async def enqueue(self) -> None:
         """A batch more, whatever happens meanwhile: the same request again until it is answered."""
-        batch = [NewJob(id=new, kind=Work.kind, args=b"{}") for new in self._ids.take(BATCH)]
+        batch = [
+            # Its attempts must outlast the troubles: each may cost one.
+            NewJob(id=new, kind=Work.kind, args=b"{}", max_attempts=100)
+            for new in self._ids.take(BATCH)
+        ]
         await stubbornly(lambda: self.driver.executor().insert_many(batch))
         self.jobs += [job.id for job in batch]
 
@@ -129,9 +133,13 @@ class Ledger:
     async def done(self) -> None:
         """Wait until all are completed."""
         left = ListFilter(states=frozenset(set(JobState) - {JobState.COMPLETED}))
-        async with asyncio.timeout(PATIENCE):
-            while await stubbornly(lambda: self.driver.executor().count(left)):  # noqa: ASYNC110 - the database cannot tell us
-                await asyncio.sleep(TICK)
+        until = asyncio.get_running_loop().time() + PATIENCE
+        while await stubbornly(lambda: self.driver.executor().count(left)):
+            if asyncio.get_running_loop().time() > until:
+                page = await self.driver.executor().list_jobs(left, None, 10)
+                sessions = await self.driver.executor().session_list()
+                pytest.fail(f"jobs are left: {page.jobs}; the sessions: {sessions}")
+            await asyncio.sleep(TICK)
 
     async def balances(self, workers: list[Worker], *, repeats: bool) -> None:
         """Check each job."""
