@@ -103,6 +103,8 @@ class _Policy:
     per_key: KeyLimit | None = None
 
     def __post_init__(self) -> None:
+        if self.concurrency is not None:
+            _check.whole("concurrency", self.concurrency, 1)
         for index, rate in enumerate(self.rates):
             _check.instance(f"rate[{index}]", rate, RateLimit, "a RateLimit")
         if self.per_key is not None:
@@ -129,6 +131,9 @@ class QueuePolicy(_Policy):
             of its own.
         rate: how often they start: a ``RateLimit``, or several that all hold.
         per_key: how many of one key run in the pool at once.
+
+    Raises:
+        ConfigurationError: a value is wrong.
     """
 
 
@@ -141,4 +146,7 @@ class KindPolicy(_Policy):
             its own.
         rate: how often they start: a ``RateLimit``, or several that all hold.
         per_key: how many of one key run in the pool at once.
+
+    Raises:
+        ConfigurationError: a value is wrong.
     """

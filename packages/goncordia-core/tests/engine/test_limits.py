@@ -144,7 +144,7 @@ async def test_tokens_that_nobody_uses_go_back_to_the_others(stand: Stand) -> No
 
 @pytest.mark.parametrize("algorithm", ["gcra", "fixed_window"])
 @pytest.mark.parametrize("of", ["queue", "kind without fetch_kinds"])
-@pytest.mark.parametrize("after", [19.0, 20.2, 21.1])
+@pytest.mark.parametrize("after", [19.0, 19.5, 20.0, 20.2, 21.1])
 async def test_tokens_that_an_idle_pool_holds_make_no_larger_burst(
     algorithm: Any, of: str, after: float
 ) -> None:
@@ -339,6 +339,9 @@ def made(cls: Any, *args: Any, **options: Any) -> Any:
         ),
         (made(KeyLimit, 0, by_key), "KeyLimit: limit: 0 is not a whole number from 1"),
         (made(KeyLimit, 1, None), "KeyLimit: key: None is not a plain function of a job"),
+        (made(QueuePolicy, 0), "concurrency: 0 is not a whole number from 1"),
+        (made(KindPolicy, concurrency=-1), "concurrency: -1 is not a whole number from 1"),
+        (made(KindPolicy, concurrency="2"), "concurrency: '2' is not a whole number from 1"),
         (made(QueuePolicy, rate=10), "rate: 10 is not a RateLimit, or a sequence of such"),
         (made(QueuePolicy, rate=[10]), "rate[0]: 10 is not a RateLimit"),
         (made(KindPolicy, per_key=2), "per_key: 2 is not a KeyLimit"),

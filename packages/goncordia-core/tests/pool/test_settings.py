@@ -124,11 +124,6 @@ def refusal(kit: Kit, **settings: Any) -> str:
             {"defalt": QueuePolicy(1)},
             "queue_policies: 'defalt' is no queue of this pool; did you mean 'default'?",
         ),
-        (
-            "queue_policies",
-            {"default": QueuePolicy(0)},
-            "queue_policies['default'].concurrency: 0 is not a whole number from 1",
-        ),
         ("kind_policies", 5, "kind_policies: 5 is not a mapping of names to KindPolicy"),
         (
             "kind_policies",
@@ -139,11 +134,6 @@ def refusal(kit: Kit, **settings: Any) -> str:
             "kind_policies",
             {"wrok": KindPolicy(1)},
             "kind_policies: 'wrok' is no kind with a worker; did you mean 'work'?",
-        ),
-        (
-            "kind_policies",
-            {"work": KindPolicy(-1)},
-            "kind_policies['work'].concurrency: -1 is not a whole number from 1",
         ),
         ("clock", 5, "clock: 5 is not a Clock"),
         ("rng", 5, "rng: 5 is not a random.Random"),

@@ -92,7 +92,8 @@ class Rule:
         """
         if self._fixed:
             # Of windows that are shorter than the way to the backend, none would ever be used.
-            return base + self.per - now + (_AT_HAND if self.per < 10 * _AT_HAND else 0.0)
+            spare = _AT_HAND if self.per < 10 * _AT_HAND else -_INEXACT
+            return base + self.per + spare - now
         return base + number * self.interval - now + max(self.interval, _AT_HAND)
 
     def wait(self, bucket: Bucket, now: float) -> float:

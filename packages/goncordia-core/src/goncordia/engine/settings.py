@@ -173,9 +173,7 @@ def _limits(
     for key, policy in mapping(field, policies, right).items():
         found = instance(f"{field}[{key!r}]", policy, cls, f"a {cls.__name__}")
         if found.concurrency is not None:
-            limits[name(f"{field}: key", key)] = whole(
-                f"{field}[{key!r}].concurrency", found.concurrency, 1
-            )
+            limits[name(f"{field}: key", key)] = found.concurrency
     return limits
 
 

@@ -190,11 +190,22 @@ def cron(expression: str, /, tz: str | ZoneInfo = "UTC") -> Schedule:
     try:
         found = next(CronSim(words, _LEAP), None)
     except CronSimError as error:
+        if str(error) == "Bad day-of-month" and _is_right_in_some_month(words):
+            refuse("cron", expression, "ever due: none of its months has such a day")
         reason = f"the {str(error).removeprefix('Bad ')} is wrong"
         raise ConfigurationError(f"cron: {expression!r}: {reason}; give {_FIELDS}") from None
     if found is None:
         refuse("cron", expression, f"ever due: no day fits within {_YEARS} years")
     return _Cron(words, _zone(tz))
+
+
+def _is_right_in_some_month(words: str) -> bool:
+    minute, hour, day, _, weekday = words.split()
+    try:
+        CronSim(f"{minute} {hour} {day} * {weekday}", _LEAP)
+    except CronSimError:
+        return False
+    return True
 
 
 def _zone(tz: object) -> ZoneInfo:
