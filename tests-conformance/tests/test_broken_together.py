@@ -10,6 +10,8 @@ from msgspec.structs import replace
 
 from goncordia.clock import SystemClock
 from goncordia.driver import (
+    FetchRequest,
+    FetchResult,
     Finish,
     InsertResult,
     NewJob,
@@ -21,6 +23,7 @@ from goncordia.driver import (
 from goncordia.ids import JobIds
 from goncordia.memory import Store
 from goncordia.memory.executor import MemoryExecutor
+from goncordia_conformance.lab import claim_of
 from goncordia_conformance.rules.leadership import LeadershipTests
 from goncordia_conformance.rules.limits import LimitTests
 from goncordia_conformance.selftest import BrokenFetch, caught_by
@@ -63,6 +66,16 @@ class ReleasesForNow(BrokenFetch):
         return await super().finish_many(
             [replace(f, when=None) if f.to == "release" else f for f in finishes]
         )
+
+
+@caught_by(LimitTests, "test_a_hot_key_keeps_no_other_waiting")
+class ServesOneKeyAfterTheOther(BrokenFetch):
+    async def fetch(self, request: FetchRequest, /) -> FetchResult:
+        result = await super().fetch(request)
+        others = [row for row in result.jobs if row.group != result.jobs[0].group]
+        await self.finish_many([Finish(claim_of(row), "release") for row in others])
+        kept = [row for row in result.jobs if row not in others]
+        return replace(result, jobs=kept, more=result.more or bool(others))
 
 
 @caught_by(LeadershipTests, "test_what_is_due_runs_once_though_answers_are_lost")

@@ -19,10 +19,10 @@ from uuid import UUID
 import pytest
 
 from goncordia import Client, Job, QueuePolicy, RateLimit
-from goncordia.driver import JobState
+from goncordia.driver import Finish, JobState
 from goncordia.engine.events import Event, JobGivenBack
 from goncordia_conformance.base import Conformance
-from goncordia_conformance.lab import Lab, until
+from goncordia_conformance.lab import Lab, claim_of, until
 from goncordia_conformance.marks import needs, rule
 from goncordia_conformance.processes import Worker, start_workers
 from goncordia_conformance.workload import Work, pool
@@ -146,6 +146,29 @@ class LimitTests(Conformance, rule="whole"):
         starts = sorted(at for worker in (first, second) for _, at in worker.words("run"))
         for number, at in enumerate(starts, start=1):
             assert number <= limit + (at - began) * limit / per + 1, "there were no such tokens"
+
+    @needs("groups")
+    @rule("whole", 7)
+    async def test_a_hot_key_keeps_no_other_waiting(self, lab: Lab) -> None:
+        """A thousand keys, of which one has the first hundreds of jobs."""
+        keys = [*["hot"] * 300, *(f"key {n}" for n in range(999))]
+        jobs = [lab.job(group=key, group_limit=1) for key in keys]
+        size = min(lab.capabilities.max_batch, 500)
+        for start in range(0, len(jobs), size):
+            await lab.insert(*jobs[start : start + size])
+        await lab.let_appear()
+        session, ran = await lab.session(), Counter[str]()
+        fetches = 0
+        while len(ran) < 1000:
+            result = await session.ask(100)
+            fetches += 1
+            assert result.jobs or result.more, "some wait though nothing of their key runs"
+            assert fetches <= 200, "the others wait for the hot one"
+            ran.update(str(row.group) for row in result.jobs)
+            finishes = [Finish(claim_of(row), "complete") for row in result.jobs]
+            outcomes = await lab.executor.finish_many(finishes)
+            assert {outcome.status for outcome in outcomes} <= {"DONE"}
+        assert ran["hot"] <= fetches, "its limit is one"
 
     @needs("groups")
     @rule("whole", 4, 7)
