@@ -58,8 +58,15 @@ def test_an_unmigrated_schema_is_said(make: Any) -> None:
 
 
 def test_a_server_that_is_not_there(make: Any) -> None:
-    driver = make("postgresql://postgres@127.0.0.1:1/postgres", timeout=0.5)
-    with pytest.raises(DriverUnavailableError):
+    driver = make("postgresql://postgres@127.0.0.1:1/postgres")
+    with pytest.raises(DriverUnavailableError, match=r"^could not connect to 127\.0\.0\.1:1: "):
+        SyncClient(driver, replays=0).enqueue(Note())
+    driver.close()
+
+
+def test_a_database_that_is_not_there(make: Any, pg_dsn: str) -> None:
+    driver = make(pg_dsn.rpartition("/")[0] + "/nonsense")
+    with pytest.raises(ConfigurationError, match=r'^dsn: .*"nonsense" does not exist'):
         SyncClient(driver).enqueue(Note())
     driver.close()
 

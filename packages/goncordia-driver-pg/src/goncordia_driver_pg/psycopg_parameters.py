@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import re
+from collections.abc import Generator
 from typing import Any, Final
 
 import psycopg
@@ -97,21 +99,35 @@ class Parameters:
         """
         conninfo = await _resolved(self._conninfo) or ""
         kwargs: dict[str, Any] = {**(await _resolved(self._kwargs) or {}), "autocommit": True}
-        try:
+        with self._told():
             return PsycopgSide(await psycopg.AsyncConnection.connect(conninfo, **kwargs))
+
+    def sync_pool(self, size: int) -> SyncPool:
+        """A synchronous pool of ours, after one connection: else nobody says why there is none.
+
+        Raises:
+            ConfigurationError: libpq cannot do what is asked of it.
+            DriverUnavailableError: the server cannot be reached.
+        """
+        conninfo = _called(self._conninfo) or ""
+        kwargs: dict[str, Any] = {**(_called(self._kwargs) or {}), "autocommit": True}
+        with self._told():
+            psycopg.connect(conninfo, **kwargs).close()
+        return psycopg_pool.ConnectionPool(
+            conninfo, kwargs=kwargs, min_size=0, max_size=size, open=True
+        )
+
+    @contextlib.contextmanager
+    def _told(self) -> Generator[None, None, None]:
+        """Say what is wrong with the parameters, or that the server cannot be reached."""
+        try:
+            yield
         except _LIBRARY.errors as error:
             if (wrong := _WRONG_VALUE.search(str(error))) is not None:
                 raise ConfigurationError(f"{self._field}: {wrong[0]}") from error
             if (ours := unconnected(_LIBRARY.failure(error, sent=False), self._place)) is None:
                 raise
             raise ours from error
-
-    def sync_pool(self, size: int) -> SyncPool:
-        """A synchronous pool of ours."""
-        kwargs: dict[str, Any] = {**(_called(self._kwargs) or {}), "autocommit": True}
-        return psycopg_pool.ConnectionPool(
-            _called(self._conninfo) or "", kwargs=kwargs, min_size=0, max_size=size, open=True
-        )
 
 
 async def _resolved(value: Any) -> Any:
