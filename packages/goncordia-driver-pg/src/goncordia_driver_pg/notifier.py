@@ -154,11 +154,13 @@ class SyncNotifier(Collector):
     Args:
         clock: see :class:`Collector`.
         send: tells it.
+        gate: is told of it.
     """
 
-    def __init__(self, clock: Clock, send: Callable[[News], None]) -> None:
+    def __init__(self, clock: Clock, send: Callable[[News], None], gate: Gate) -> None:
         super().__init__(clock)
         self._send = send
+        self._gate = gate
         self._telling = threading.Lock()
 
     def say(self) -> None:
@@ -166,6 +168,7 @@ class SyncNotifier(Collector):
         while self._news and self._telling.acquire(blocking=False):
             try:
                 self._send(self.take())
+                self._gate.told()
             except GoncordiaError as error:  # a hint is lost: others will find the jobs
                 _logger.debug("a notification failed: %s", error)
             finally:

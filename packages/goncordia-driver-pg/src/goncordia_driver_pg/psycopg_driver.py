@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Mapping
 from typing import Any, ClassVar, Final, Self, TypeAlias
+from uuid import UUID
 
 import psycopg
 import psycopg_pool
@@ -25,6 +27,7 @@ from goncordia_driver_pg.psycopg_parameters import WORDS, Parameters
 from goncordia_driver_pg.psycopg_pools import PsycopgBorrowed, PsycopgSyncPool
 from goncordia_driver_pg.psycopg_tx import PsycopgSyncTxConnection, PsycopgTxConnection
 from goncordia_driver_pg.tx import PgSyncTxExecutor, PgTxExecutor
+from goncordia_driver_pg.watcher import SyncWatcher
 from goncordia_sql.postgres.notify import News
 
 __all__ = ["PsycopgDriver"]
@@ -107,10 +110,11 @@ class PsycopgDriver(PostgresDriver["psycopg.AsyncConnection[Any]", "psycopg.Conn
         self._sync_runner = SyncRunner(PsycopgLibrary(), schema)
         self._sync_executor = PgSyncExecutor(
             self._operations,
-            SyncNotifier(self.clock, self._say_sync),
+            SyncNotifier(self.clock, self._say_sync, self._gate),
             self._sync_runner,
             self._ready_pool,
         )
+        self._sync_watcher = SyncWatcher(self._say_sync_of_jobs, self._gate)
         self._opening = threading.Lock()
         self._own_sync: PsycopgSyncPool | None = None
         self._sync_is_open = self._sync_is_verified = False
@@ -157,8 +161,7 @@ class PsycopgDriver(PostgresDriver["psycopg.AsyncConnection[Any]", "psycopg.Conn
 
     async def _close_pools(self) -> None:
         await self._pools.aclose()
-        if self._own_sync is not None:
-            await asyncio.to_thread(self._close_sync)
+        await asyncio.to_thread(self._close_sync)
 
     def unwrap_tx(self, tx: psycopg.AsyncConnection[Any], /) -> TxExecutor:
         """The operations inside the transaction of your connection.
@@ -185,7 +188,13 @@ class PsycopgDriver(PostgresDriver["psycopg.AsyncConnection[Any]", "psycopg.Conn
                 in no transaction.
             TransactionAbortedError: its transaction has failed.
         """
-        return PgSyncTxExecutor(self._tx_ops, self._sync_runner, PsycopgSyncTxConnection(tx))
+        return PgSyncTxExecutor(
+            self._tx_ops,
+            self._sync_runner,
+            self._sync_watcher,
+            self._gate,
+            PsycopgSyncTxConnection(tx),
+        )
 
     def sync_executor(self) -> SyncExecutor:
         """The operations for synchronous code, on the calling thread."""
@@ -229,11 +238,16 @@ class PsycopgDriver(PostgresDriver["psycopg.AsyncConnection[Any]", "psycopg.Conn
             return pool
 
     def _close_sync(self) -> None:
+        self._sync_watcher.flush()
         with self._opening:
             pool, self._own_sync = self._own_sync, None
             self._sync_is_open = self._sync_is_verified = False
         if pool is not None:
             pool.close()
+
+    def _say_sync_of_jobs(self, messages: Mapping[UUID, str]) -> set[UUID]:
+        operation = self._notify.send_of_jobs(messages)
+        return self._sync_runner.once(self._open_pool(), operation, writes=False)
 
     def _say_sync(self, news: News) -> None:
         operation = self._notify.send_at_once(news)

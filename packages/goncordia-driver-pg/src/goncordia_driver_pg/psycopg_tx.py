@@ -50,8 +50,7 @@ class PsycopgTxConnection(PsycopgConnection):
 
     def is_over(self) -> bool:
         """See :class:`TxConnection`."""
-        connection = self._connection
-        return connection.closed or connection.info.transaction_status is TransactionStatus.IDLE
+        return _is_over(self._connection)
 
 
 class PsycopgSyncTxConnection(PsycopgSyncConnection):
@@ -75,6 +74,15 @@ class PsycopgSyncTxConnection(PsycopgSyncConnection):
         """See :class:`TxConnection`."""
         return _is_replica(self._connection)
 
+    @property
+    def key(self) -> object:
+        """See :class:`TxConnection`."""
+        return self._connection
+
+    def is_over(self) -> bool:
+        """See :class:`TxConnection`; libpq only looks into its own memory for it."""
+        return _is_over(self._connection)
+
 
 def _check(tx: psycopg.AsyncConnection[Any] | psycopg.Connection[Any]) -> None:
     if tx.closed:
@@ -88,3 +96,7 @@ def _check(tx: psycopg.AsyncConnection[Any] | psycopg.Connection[Any]) -> None:
 
 def _is_replica(connection: psycopg.AsyncConnection[Any] | psycopg.Connection[Any]) -> bool:
     return not connection.closed and connection.info.parameter_status("in_hot_standby") == "on"
+
+
+def _is_over(connection: psycopg.AsyncConnection[Any] | psycopg.Connection[Any]) -> bool:
+    return connection.closed or connection.info.transaction_status is TransactionStatus.IDLE

@@ -17,7 +17,7 @@ from goncordia.errors import ConfigurationError, TransactionAbortedError
 from goncordia_driver_pg.connections import Runner, SyncRunner
 from goncordia_driver_pg.errors import DOCS
 from goncordia_driver_pg.gate import Gate
-from goncordia_driver_pg.watcher import Watcher
+from goncordia_driver_pg.watcher import SyncWatcher, Watcher
 from goncordia_sql import AsyncAdapter, Op, SyncAdapter, run_async, run_sync
 from goncordia_sql.executors import SqlSyncTxExecutor, SqlTxExecutor, TxOps
 from goncordia_sql.postgres import PostgresOperations
@@ -109,6 +109,15 @@ class SyncTxConnection(SyncAdapter, Protocol):
         """See :class:`TxConnection`."""
         ...
 
+    @property
+    def key(self) -> object:
+        """See :class:`TxConnection`."""
+        ...
+
+    def is_over(self) -> bool:
+        """See :class:`TxConnection`; called from another thread."""
+        ...
+
 
 class PgTxOps(TxOps):
     """The operations, with what is to be notified.
@@ -195,14 +204,11 @@ class PgTxExecutor(SqlTxExecutor):
             return await self.run(self._pg_ops.insert_and_tell(jobs[0]))
         results = await super().insert_many(jobs)
         news = self._pg_ops.news(jobs, results)
-        if not news:
-            return results
-        if tells:
+        if news and tells:
             await self.run(self._pg_ops.notify.send(news))
-        else:
-            first = next(each.id for each in results if each.status == "INSERTED")
+        elif news:
             connection = self._connection
-            self._watcher.watch(connection.key, first, news, connection.is_over)
+            self._watcher.watch(connection.key, _first(results), news, connection.is_over)
         return results
 
     async def run(self, operation: Op[T], /) -> T:
@@ -216,18 +222,33 @@ class PgTxExecutor(SqlTxExecutor):
 class PgSyncTxExecutor(SqlSyncTxExecutor):
     """The same for synchronous libraries."""
 
-    def __init__(self, ops: PgTxOps, runner: SyncRunner, connection: SyncTxConnection) -> None:
+    def __init__(
+        self,
+        ops: PgTxOps,
+        runner: SyncRunner,
+        watcher: SyncWatcher,
+        gate: Gate,
+        connection: SyncTxConnection,
+    ) -> None:
         super().__init__(ops)
         self._pg_ops = ops
         self._runner = runner
+        self._watcher = watcher
+        self._gate = gate
         self._connection = connection
 
     def insert_many(self, jobs: Sequence[NewJob], /) -> list[InsertResult]:
         """See :meth:`TxExecutor.insert_many`."""
+        tells = self._gate.passes()
+        if tells and len(jobs) == 1:
+            return self.run(self._pg_ops.insert_and_tell(jobs[0]))
         results = super().insert_many(jobs)
         news = self._pg_ops.news(jobs, results)
-        if news:
+        if news and tells:
             self.run(self._pg_ops.notify.send(news))
+        elif news:
+            connection = self._connection
+            self._watcher.watch(connection.key, _first(results), news, connection.is_over)
         return results
 
     def run(self, operation: Op[T], /) -> T:
@@ -236,3 +257,8 @@ class PgSyncTxExecutor(SqlSyncTxExecutor):
             return run_sync(operation, self._connection)
         except self._runner.errors as error:
             raise self._runner.ours(error, "tx", replica=self._connection.replica) from error
+
+
+def _first(results: Sequence[InsertResult]) -> UUID:
+    """The first job that is new."""
+    return next(each.id for each in results if each.status == "INSERTED")

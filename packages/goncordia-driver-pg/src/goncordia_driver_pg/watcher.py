@@ -9,9 +9,11 @@ or takes long, they are looked for: those that are there have been committed, an
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import threading
 import time
+from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Final
 from uuid import UUID
@@ -21,7 +23,7 @@ from goncordia_driver_pg.background import Background
 from goncordia_driver_pg.gate import Gate
 from goncordia_sql.postgres.notify import News
 
-__all__ = ["Watcher"]
+__all__ = ["SyncWatcher", "Watcher"]
 
 _logger = logging.getLogger("goncordia.postgresql")
 
@@ -35,6 +37,8 @@ _LONGEST: Final = 0.5
 _OLDEST: Final = 600.0
 """Seconds after which a transaction is given up."""
 _MOST: Final = 10_000
+_FLUSH: Final = 2.0
+"""Seconds that closing waits for the last things to be told, at most."""
 
 
 class _Pending:
@@ -73,22 +77,21 @@ class _Pending:
         self.look_at = now + self.nap
 
 
-class Watcher:
+class _Watcher:
     """Watches the transactions of one driver's callers.
 
     Args:
-        send: tells the messages of those jobs that are there; their ids.
-        gate: is told of it.
+        gate: is told of what was told.
     """
 
-    def __init__(
-        self, send: Callable[[Mapping[UUID, str]], Awaitable[set[UUID]]], gate: Gate
-    ) -> None:
-        self._send = send
+    def __init__(self, gate: Gate) -> None:
         self._gate = gate
         self._lock = threading.Lock()
         self._pending: dict[int, _Pending] = {}
-        self._background = Background(self._lock, lambda: bool(self._pending), self._look)
+
+    @abstractmethod
+    def _start(self) -> None:
+        """Look, from now on, as long as anything is pending."""
 
     def watch(
         self, connection: object, job_id: UUID, news: News, is_over: Callable[[], bool]
@@ -108,35 +111,130 @@ class Watcher:
                     return  # those who poll will find it
                 pending = self._pending[id(connection)] = _Pending(is_over)
             pending.add(job_id, news)
-        self._background.start()
+        self._start()
 
-    async def flush(self) -> None:
-        """Tell what can be told now, and watch no more."""
-        with self._lock:
-            pending, self._pending = self._pending, {}
-        if pending:
-            await self._tell(_messages(pending.values()))
-        await self._background.flush()
-
-    async def _look(self) -> None:
-        await asyncio.sleep(_NAP)
-        now = time.monotonic()
+    def _due(self, now: float) -> tuple[dict[int, _Pending], dict[UUID, str]]:
+        """What to look for now, and what to tell of it."""
         with self._lock:
             due = {key: each for key, each in self._pending.items() if each.is_due(now)}
-            messages = _messages(due.values())
-        if not due:
-            return
-        there = await self._tell(messages)
+            return due, _messages(due.values())
+
+    def _seen(
+        self, due: dict[int, _Pending], messages: Mapping[UUID, str], there: set[UUID], now: float
+    ) -> None:
+        """These of them were there, and were told."""
         with self._lock:
             for key, each in due.items():
                 each.seen(messages, there, now)
                 if not each.ids:
                     self._pending.pop(key, None)
-        await asyncio.sleep(_PAUSE)
+
+    def _take(self) -> dict[UUID, str]:
+        """What to tell of all that is pending, which is watched no more."""
+        with self._lock:
+            pending, self._pending = self._pending, {}
+        return _messages(pending.values())
+
+
+class Watcher(_Watcher):
+    """Watches in a task of an event loop.
+
+    Args:
+        send: tells the messages of those jobs that are there; their ids.
+        gate: is told of it.
+    """
+
+    def __init__(
+        self, send: Callable[[Mapping[UUID, str]], Awaitable[set[UUID]]], gate: Gate
+    ) -> None:
+        super().__init__(gate)
+        self._send = send
+        self._background = Background(self._lock, lambda: bool(self._pending), self._look)
+
+    def _start(self) -> None:
+        self._background.start()
+
+    async def flush(self) -> None:
+        """Tell what can be told now, for a moment at most, and watch no more."""
+        messages = self._take()
+        if messages:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_FLUSH):
+                    await self._tell(messages)
+        await self._background.flush()
+
+    async def _look(self) -> None:
+        await asyncio.sleep(_NAP)
+        now = time.monotonic()
+        due, messages = self._due(now)
+        if due:
+            self._seen(due, messages, await self._tell(messages), now)
+            await asyncio.sleep(_PAUSE)
 
     async def _tell(self, messages: Mapping[UUID, str]) -> set[UUID]:
         try:
             there = await self._send(messages)
+        except GoncordiaError as error:  # a hint is lost: others will find the jobs
+            _logger.debug("a notification failed: %s", error)
+            return set()
+        if there:
+            self._gate.told()
+        return there
+
+
+class SyncWatcher(_Watcher):
+    """Watches in a thread, which ends when there is nothing to watch.
+
+    Args:
+        send: tells the messages of those jobs that are there; their ids.
+        gate: is told of it.
+    """
+
+    def __init__(self, send: Callable[[Mapping[UUID, str]], set[UUID]], gate: Gate) -> None:
+        super().__init__(gate)
+        self._send = send
+        self._thread: threading.Thread | None = None
+        self._ending = False
+
+    def _start(self) -> None:
+        with self._lock:
+            if self._thread is None or not self._thread.is_alive():
+                # A daemon: what it would tell, those who poll find.
+                self._thread = threading.Thread(
+                    target=self._run, name="goncordia-watcher", daemon=True
+                )
+                self._thread.start()
+
+    def flush(self) -> None:
+        """Tell what can be told now, for a moment at most, and watch no more."""
+        with self._lock:
+            self._ending, thread = True, self._thread
+        if thread is not None:
+            thread.join(_FLUSH)
+        with self._lock:
+            self._ending = False
+            self._pending.clear()
+
+    def _run(self) -> None:
+        while True:
+            with self._lock:
+                ending = self._ending
+                if not self._pending:
+                    self._thread = None
+                    return
+            if ending:
+                self._tell(self._take())
+                continue
+            time.sleep(_NAP)
+            now = time.monotonic()
+            due, messages = self._due(now)
+            if due:
+                self._seen(due, messages, self._tell(messages), now)
+                time.sleep(_PAUSE)
+
+    def _tell(self, messages: Mapping[UUID, str]) -> set[UUID]:
+        try:
+            there = self._send(messages)
         except GoncordiaError as error:  # a hint is lost: others will find the jobs
             _logger.debug("a notification failed: %s", error)
             return set()
