@@ -9,7 +9,16 @@ from typing import Any, TypeAlias
 import asyncpg
 import pytest
 
-from goncordia.driver import Change, FetchRequest, Finish, FinishTo, JobRow, NewJob, QueueFetch
+from goncordia.driver import (
+    Change,
+    FetchRequest,
+    Finish,
+    FinishTo,
+    JobRow,
+    Mark,
+    NewJob,
+    QueueFetch,
+)
 from goncordia_driver_pg import AsyncpgDriver, PsycopgDriver
 from goncordia_sql.postgres.dialect import quoted
 
@@ -47,6 +56,26 @@ async def test_results_for_others_are_stored_meanwhile(
         assert again.status == "BUSY"
     outcomes = await executor.finish_many(sent)
     assert [outcome.status for outcome in outcomes] == ["DONE", "ALREADY", "GONE"]
+
+
+async def test_marks_of_others_are_stored_meanwhile(
+    driver: AnyPgDriver,
+    db: asyncpg.Connection,
+    new_job: Callable[..., NewJob],
+    claim_all: Callable[[AnyPgDriver], Any],
+) -> None:
+    executor = driver.executor()
+    await executor.insert_many([new_job() for _ in range(3)])
+    held, other, gone = await claim_all(driver)
+    job = f"{quoted(driver.schema)}.job"
+    await db.execute(f"DELETE FROM {job} WHERE id = $1", gone.id)
+    marks = [Mark(row.claim, checkpoint=b"1") for row in (held, other, gone)]
+    async with db.transaction():
+        await db.execute(f"SELECT 1 FROM {job} WHERE id = $1 FOR UPDATE", held.id)
+        outcomes = await executor.mark_many(marks)
+        assert [outcome.status for outcome in outcomes] == ["BUSY", "DONE", "GONE"]
+    outcomes = await executor.mark_many(marks)
+    assert [outcome.status for outcome in outcomes] == ["DONE", "DONE", "GONE"]
 
 
 async def test_an_exchange_tells_which_one_is_held(

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
+from uuid import UUID
+
 import pytest
 
 from goncordia import DriverError, Job
+from goncordia.driver import Mark, Outcome
 from goncordia.engine.events import JobFinished, JobStarted
+from goncordia.memory.executor import MemoryExecutor
 
 from .stand import Stand, Work
 from .wire import away
@@ -143,3 +149,82 @@ async def test_a_refused_mark_fails_only_its_own_attempt(stand: Stand) -> None:
     async with stand.working():
         await stand.advance(5)
     assert (await stand.state(bad), await stand.state(good)) == ("discarded", "completed")
+
+
+@pytest.fixture
+def held(monkeypatch: pytest.MonkeyPatch) -> set[UUID]:
+    """Jobs that somebody's transaction holds."""
+    held: set[UUID] = set()
+    mark_many = MemoryExecutor.mark_many
+
+    async def holding(self: MemoryExecutor, marks: Sequence[Mark], /) -> list[Outcome]:
+        free = [mark for mark in marks if mark.claim.job_id not in held]
+        answers = iter(await mark_many(self, free))
+        return [Outcome("BUSY") if m.claim.job_id in held else next(answers) for m in marks]
+
+    monkeypatch.setattr(MemoryExecutor, "mark_many", holding)
+    return held
+
+
+async def test_a_mark_whose_job_a_transaction_holds_holds_up_no_other(
+    stand: Stand, held: set[UUID]
+) -> None:
+    stored: list[int] = []
+
+    @stand.registry.worker(Work)
+    async def work(job: Job[Work]) -> None:
+        await job.checkpoint({"at": job.args.n})
+        stored.append(job.args.n)
+
+    handles = [await stand.enqueue(Work(n)) for n in range(3)]
+    held.add(handles[0].id)
+    async with stand.working():
+        await stand.advance(30)
+        assert stored == [1, 2]
+        times = sum(mark.claim.job_id == handles[0].id for mark in stand.marks())
+        assert 30 / 0.3 < times < 30 / 0.1 + 10  # now and then
+        held.clear()
+        await stand.advance(1)
+        assert stored == [1, 2, 0]
+    assert (await stand.row(handles[0])).checkpoint == b'{"at":0}'
+
+
+async def test_marks_of_one_claim_stay_in_order(stand: Stand, held: set[UUID]) -> None:
+    """Those that come after one that is held wait behind it."""
+
+    @stand.registry.worker(Work)
+    async def work(job: Job[Work]) -> None:
+        await asyncio.gather(*[job.checkpoint({"at": n}) for n in range(5)])
+
+    handle = await stand.enqueue()
+    held.add(handle.id)
+    async with stand.working():
+        await stand.advance(3)
+        held.clear()
+        await stand.advance(1)
+    assert await stand.state(handle) == "completed"
+    assert (await stand.row(handle)).checkpoint == b'{"at":4}'
+
+
+async def test_a_last_attempt_starts_once_its_mark_is_stored(stand: Stand, held: set[UUID]) -> None:
+    gate = stand.gated(max_attempts=1)
+    gate.open()
+    handle = await stand.enqueue()
+    held.add(handle.id)
+    async with stand.working():
+        await stand.advance(5)
+        assert gate.came == 0
+        held.clear()
+        await stand.advance(1)
+        assert gate.came == 1
+    assert await stand.state(handle) == "completed"
+
+
+async def test_a_shutdown_gives_a_held_mark_up(stand: Stand, held: set[UUID]) -> None:
+    gate = stand.gated(max_attempts=1)
+    handle = await stand.enqueue()
+    held.add(handle.id)
+    async with stand.working():
+        await stand.advance(1)
+    assert gate.came == 0
+    assert await stand.state(handle) == "available"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -77,7 +78,7 @@ async def test_a_result_whose_job_a_transaction_holds_is_sent_again_a_little_lat
     gate = stand.gated()
     gate.open()
     async with stand.working() as pool:
-        await stand.advance(0.05)
+        await stand.advance(0.005)
         assert await stand.state(other) == "completed"
         assert await stand.state(held) == "running"
         assert answered == ["BUSY"]  # not again and again
@@ -86,6 +87,35 @@ async def test_a_result_whose_job_a_transaction_holds_is_sent_again_a_little_lat
         assert answered == ["BUSY", "BUSY"]
         assert len(stand.engine(pool).claims) == 0
     assert gate.came == 2
+
+
+async def test_while_a_transaction_holds_a_job_its_result_is_sent_less_and_less(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exchange = MemoryExecutor.exchange
+    sent: list[float] = []
+
+    async def holding(
+        self: MemoryExecutor, finishes: Sequence[Finish], request: FetchRequest | None, /
+    ) -> tuple[list[Outcome], FetchResult | None]:
+        _, result = await exchange(self, [], request)
+        sent.extend(stand.clock.monotonic() for _ in finishes)
+        return [Outcome("BUSY") for _ in finishes], result
+
+    monkeypatch.setattr(MemoryExecutor, "exchange", holding)
+    handle = await stand.enqueue()
+    gate = stand.gated()
+    gate.open()
+    async with stand.working(shutdown_timeout=0.1):
+        await stand.advance(10)
+        assert await stand.state(handle) == "running"
+        between = [b - a for a, b in itertools.pairwise(sent)]
+        assert 0.009 < between[0] < 0.031
+        assert min(between[5:]) > 0.09
+        assert max(between) < 0.31
+        monkeypatch.undo()
+        await stand.advance(1)
+        assert await stand.state(handle) == "completed"
 
 
 @pytest.mark.parametrize("times", [1, 3])

@@ -17,6 +17,7 @@ from goncordia.driver import (
     Finish,
     JobRow,
     ListFilter,
+    Mark,
     NewJob,
     Outcome,
     QueueFetch,
@@ -215,6 +216,20 @@ async def test_a_fetch_alone_is_weak_and_some_results_meet_a_held_job() -> None:
             continue
         lengths[len(result.jobs)] += 1
     assert len(lengths) == 6
+    assert statuses.keys() == {"DONE", "BUSY"}
+    assert statuses["DONE"] > 5 * statuses["BUSY"]
+
+
+async def test_marks_are_busy_now_and_then() -> None:
+    lab = Lab(2)
+    lab.insert(1)
+    (row,) = (await lab.exchange()).jobs or (await lab.exchange()).jobs
+    assert row.claim is not None
+    statuses: Counter[str] = Counter()
+    for _ in range(300):
+        with contextlib.suppress(DriverBusyError):
+            (outcome,) = await lab.executor.mark_many([Mark(row.claim, started=True)])
+            statuses[outcome.status] += 1
     assert statuses.keys() == {"DONE", "BUSY"}
     assert statuses["DONE"] > 5 * statuses["BUSY"]
 

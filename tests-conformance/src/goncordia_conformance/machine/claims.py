@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from hypothesis import strategies as st
@@ -28,6 +29,8 @@ from goncordia_conformance.machine.jobs import JobSteps
 from goncordia_conformance.machine.model import WrongAnswer
 
 __all__ = ["ClaimSteps"]
+
+Q = TypeVar("Q")
 
 
 class _RollBack(Exception):  # noqa: N818 - it is a way out, and no error
@@ -62,7 +65,7 @@ class ClaimSteps(JobSteps):
         pairs = self.finishes(ends)
         ours, theirs = [f for f, _ in pairs], [f for _, f in pairs]
         outcomes, result = self.ask_driver(lambda executor: executor.exchange(ours, request))
-        outcomes = self._until_not_busy(ours, outcomes)
+        outcomes = self._until_not_busy(ours, outcomes, _finish_many)
         expected = self.ask_model(lambda executor: executor.finish_many(theirs))
         # Of what it did not end it may tell the state before the fetch or after it.
         same(
@@ -70,12 +73,17 @@ class ClaimSteps(JobSteps):
         )
         self._fetched(request, result, self._freed(theirs))
 
-    def _until_not_busy(self, finishes: list[Finish], outcomes: list[Outcome]) -> list[Outcome]:
+    def _until_not_busy(
+        self,
+        requests: Sequence[Q],
+        outcomes: Sequence[Outcome],
+        send: Callable[[Sequence[Q], BaseExecutor], Awaitable[list[Outcome]]],
+    ) -> list[Outcome]:
         """The outcomes, after those that were busy were sent again."""
         outcomes = list(outcomes)
         while held := [n for n, outcome in enumerate(outcomes) if outcome.status == "BUSY"]:
-            again = [finishes[n] for n in held]
-            for n, outcome in zip(held, self.ask_driver(partial(_finish_many, again)), strict=True):
+            again = [requests[n] for n in held]
+            for n, outcome in zip(held, self.ask_driver(partial(send, again)), strict=True):
                 outcomes[n] = outcome
         return outcomes
 
@@ -124,7 +132,7 @@ class ClaimSteps(JobSteps):
         pairs = self.finishes(specs)
         ours = [f for f, _ in pairs]
         found = self.ask_driver(lambda executor: executor.finish_many(ours))
-        found = self._until_not_busy(ours, found)
+        found = self._until_not_busy(ours, found, _finish_many)
         same(found, self.ask_model(lambda executor: executor.finish_many([f for _, f in pairs])))
 
     @precondition(lambda self: self.capabilities.marks)
@@ -144,6 +152,7 @@ class ClaimSteps(JobSteps):
             ours.append(Mark(claims[0], started, checkpoint))
             theirs.append(Mark(claims[1], started, checkpoint))
         found = self.ask_driver(lambda executor: executor.mark_many(ours))
+        found = self._until_not_busy(ours, found, _mark_many)
         same(found, self.ask_model(lambda executor: executor.mark_many(theirs)))
 
     # ---------------------------------------------------------------- transactions
@@ -194,5 +203,9 @@ class ClaimSteps(JobSteps):
         return answers
 
 
-async def _finish_many(finishes: list[Finish], executor: BaseExecutor) -> list[Outcome]:
+async def _finish_many(finishes: Sequence[Finish], executor: BaseExecutor) -> list[Outcome]:
     return await executor.finish_many(finishes)
+
+
+async def _mark_many(marks: Sequence[Mark], executor: BaseExecutor) -> list[Outcome]:
+    return await executor.mark_many(marks)

@@ -75,8 +75,8 @@ class Outcome(msgspec.Struct, frozen=True, gc=False):
     Attributes:
         status: ``DONE``; ``ALREADY``: this claim was ended before, also when the job waits or
             runs again since; ``STALE``: the claim does not hold the job, nothing was changed;
-            ``GONE``: there is no such job; ``BUSY``, to a finish only and never inside a
-            transaction: somebody's open transaction holds the job, nothing was changed, ask again.
+            ``GONE``: there is no such job; ``BUSY``, never inside a transaction: somebody's open
+            transaction holds the job, nothing was changed, ask again.
         state: the state that the request reached (``DONE``), or that the job is in.
     """
 

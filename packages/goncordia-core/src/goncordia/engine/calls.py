@@ -16,13 +16,15 @@ from goncordia.errors import (
     MigrationRequiredError,
 )
 
-__all__ = ["Backoff", "Calls", "one_each", "refused"]
+__all__ = ["Backoff", "Calls", "busy_pause", "one_each", "refused"]
 
 T = TypeVar("T")
 Answers = TypeVar("Answers", bound=Sequence[Any])
 
 _FIRST_BACKOFF: Final = 0.05
 _LONGEST_ASKED: Final = 60.0
+_FIRST_BUSY: Final = 0.02
+_LONGEST_BUSY: Final = 0.2
 _PASSING: Final = (
     DriverUnavailableError,
     DriverBusyError,
@@ -54,6 +56,14 @@ def one_each(requests: Sequence[object], answers: Answers) -> Answers:
             f"the driver gave {len(answers)} answers to {len(requests)} requests in one call"
         )
     return answers
+
+
+def busy_pause(times: int, rng: random.Random) -> float:
+    """Seconds until something is sent again that was answered ``BUSY`` so often in a row.
+
+    Mostly it was a fetch, which held the job for a moment only.
+    """
+    return rng.uniform(0.5, 1.5) * min(_FIRST_BUSY * (1 << min(times - 1, 10)), _LONGEST_BUSY)
 
 
 class Backoff:

@@ -123,7 +123,7 @@ class Engine:
             marks=capabilities.marks,
         )
         self._outcomes = outcomes
-        self._marks = Marks(executor, calls)
+        self._marks = Marks(executor, calls, clock, rng)
         self._limits = limits = Limits(
             executor,
             calls,

@@ -25,7 +25,7 @@ from goncordia.driver import (
     JobState,
     Outcome,
 )
-from goncordia.engine.calls import Calls, one_each
+from goncordia.engine.calls import Calls, busy_pause, one_each
 from goncordia.engine.claims import Claims
 from goncordia.engine.events import Observers, ResultLost
 from goncordia.engine.run import Run, RunState
@@ -49,8 +49,6 @@ Only handlers that were as quick count: a slow one's end does not say that anoth
 """
 
 
-_BUSY_PAUSE: Final = 0.2
-"""Seconds until a result is sent again whose job an open transaction holds, on average."""
 _PATIENCE: Final = 2.0
 """Seconds after which the room that a fetch may fill is given to others."""
 
@@ -273,6 +271,7 @@ class Lanes:
         busy: list[Run] = []
         for run, outcome in zip(runs, outcomes, strict=True):
             if outcome.status == "BUSY":
+                run.busy += 1
                 busy.append(run)
                 continue
             if outcome.status != "DONE":
@@ -283,7 +282,7 @@ class Lanes:
             if (finish := run.finish) is not None and isinstance(finish.when, After):
                 self.look(finish.when.seconds)
         if busy:
-            pause = _BUSY_PAUSE * self._rng.uniform(0.5, 1.5)
+            pause = busy_pause(max(run.busy for run in busy), self._rng)
             self._clock.call_later(pause, partial(self._claims.take_back, busy))
             runs = [run for run in runs if run not in busy]
         if runs:

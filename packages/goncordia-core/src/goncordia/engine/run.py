@@ -51,6 +51,7 @@ class Run(msgspec.Struct, eq=False):
         tx_completed: it was finished inside a transaction of the worker's.
         refused: the backend refused to store its result once.
         repeated: its result was sent before, and that was not answered.
+        busy: so often in a row it was answered that somebody holds the job.
         reason: why it goes back without having been run, where that is worth saying.
         tokens: what it took of rate limits, with what giving back asks for.
         slots: what it holds of limits by key.
@@ -74,6 +75,7 @@ class Run(msgspec.Struct, eq=False):
     tx_completed: bool = False
     refused: bool = False
     repeated: bool = False
+    busy: int = 0
     reason: str | None = None
     tokens: list[tuple[Any, float]] | None = None
     slots: tuple[tuple[Any, str], ...] = ()

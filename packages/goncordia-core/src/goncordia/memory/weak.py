@@ -14,7 +14,7 @@ from uuid import UUID
 import msgspec
 
 from goncordia.driver.capabilities import Capabilities
-from goncordia.driver.requests import FetchRequest, Finish, ListFilter
+from goncordia.driver.requests import FetchRequest, Finish, ListFilter, Mark
 from goncordia.driver.results import FetchResult, Outcome, Page
 from goncordia.driver.values import JobRow
 from goncordia.errors import DriverBusyError
@@ -27,6 +27,7 @@ from goncordia.memory.store import Store
 __all__ = ["LATE_FIND_BOUND", "WeakExecutor"]
 
 R = TypeVar("R")
+Q = TypeVar("Q", Finish, Mark)
 
 LATE_FIND_BOUND: Final = 0.5
 """Seconds for which a weak driver's full result may pass over a new job."""
@@ -84,13 +85,23 @@ class WeakExecutor(MemoryExecutor):
         """Finish; perhaps somebody holds some of the jobs."""
         return self._call(lambda store, now: self._finish(store, finishes, now))
 
-    def _finish(self, store: Store, finishes: Sequence[Finish], now: datetime) -> list[Outcome]:
-        held = {finish.claim.job_id for finish in finishes if self._chance(_HELD)}
-        ended = iter(
-            store.finish_many([each for each in finishes if each.claim.job_id not in held], now)
+    async def mark_many(self, marks: Sequence[Mark], /) -> list[Outcome]:
+        """Mark; perhaps somebody holds some of the jobs."""
+        return self._call(
+            lambda store, now: self._unless_held(marks, lambda free: store.mark_many(free, now))
         )
+
+    def _finish(self, store: Store, finishes: Sequence[Finish], now: datetime) -> list[Outcome]:
+        return self._unless_held(finishes, lambda free: store.finish_many(free, now))
+
+    def _unless_held(
+        self, requests: Sequence[Q], answer: Callable[[Sequence[Q]], list[Outcome]]
+    ) -> list[Outcome]:
+        """The answers, with ``BUSY`` in place of some."""
+        held = {each.claim.job_id for each in requests if self._chance(_HELD)}
+        answers = iter(answer([each for each in requests if each.claim.job_id not in held]))
         return [
-            Outcome("BUSY") if finish.claim.job_id in held else next(ended) for finish in finishes
+            Outcome("BUSY") if each.claim.job_id in held else next(answers) for each in requests
         ]
 
     def _fetch(self, store: Store, request: FetchRequest, now: datetime) -> FetchResult:

@@ -125,12 +125,7 @@ class Finishing(Topic, ABC):
     ) -> Op[None]:
         """One by one, each as the ones before it left the job; then all is written."""
         ids = [finishes[n].claim.job_id for n in left]
-        jobs = yield from self._read(ids, wait=wait)
-        busy: set[UUID] = set()
-        if len(jobs) < len(ids) and not wait:
-            there = yield self._there(ids=self.dialect.ids(ids))
-            found = [ids[int(row[0])] for row in there.rows]
-            busy.update(each for each in found if each not in jobs)
+        jobs, busy = yield from self._read(ids, wait=wait)
         groups = {held.group for held in jobs.values() if held.group is not None}
         if groups:
             yield from self._groups.enter(groups)
@@ -156,10 +151,18 @@ class Finishing(Topic, ABC):
         if freed:
             yield from self._groups.unpark(freed)
 
-    def _read(self, ids: Sequence[UUID], *, wait: bool) -> Op[dict[UUID, _Held]]:
+    def _read(
+        self, ids: Sequence[UUID], *, wait: bool
+    ) -> Op[tuple[dict[UUID, _Held], frozenset[UUID]]]:
+        """The jobs, and which of the others are there, but held by somebody."""
         held = self._held if wait else self._held_free
         rows = (yield held(ids=self.dialect.ids(ids))).rows
-        return {ids[row[0]]: _Held(row[1:]) for row in rows}
+        jobs = {ids[row[0]]: _Held(row[1:]) for row in rows}
+        if wait or len(jobs) == len(ids):
+            return jobs, frozenset()
+        there = yield self._there(ids=self.dialect.ids(ids))
+        found = (ids[int(row[0])] for row in there.rows)
+        return jobs, frozenset(each for each in found if each not in jobs)
 
     def _refusal(self, finish: Finish, held: _Held, now: Any) -> Outcome | None:
         """Why the claim cannot be ended; None: it can."""
@@ -216,13 +219,13 @@ class Finishing(Topic, ABC):
         if not marks:
             return []
         now = yield from self.dialect.now()
-        jobs = yield from self._read([mark.claim.job_id for mark in marks], wait=True)
+        jobs, busy = yield from self._read([mark.claim.job_id for mark in marks], wait=False)
         outcomes: list[Outcome] = []
         notes: list[tuple[Any, ...]] = []
         for mark in marks:
             held = jobs.get(mark.claim.job_id)
             if held is None:
-                outcomes.append(_GONE)
+                outcomes.append(_BUSY if mark.claim.job_id in busy else _GONE)
                 continue
             session = self.dialect.id_in(mark.claim.session)
             if not held.is_claim(session, mark.claim.fetch_no):
