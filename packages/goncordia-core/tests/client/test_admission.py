@@ -15,6 +15,7 @@ from goncordia import (
     Capabilities,
     Client,
     ConfigurationError,
+    DriverUnavailableError,
     SyncClient,
     UnsupportedError,
 )
@@ -90,6 +91,56 @@ async def test_it_looks_at_most_once_a_second(
     await bench.clock.advance(1)
     await client.enqueue(Work())
     assert looks == 2
+
+
+async def test_what_one_client_enqueues_at_once_is_bounded(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of it comes while the first look is under way, and again while the next one is."""
+    executor, looks = bench.driver.executor(), 0
+    count = executor.count
+
+    async def counted(where: Any) -> int:
+        nonlocal looks
+        looks += 1
+        found = await count(where)
+        await bench.clock.sleep(0.1)
+        return found
+
+    monkeypatch.setattr(executor, "count", counted)
+    monkeypatch.setattr(bench.driver, "executor", lambda: executor)
+    client = bench.client(10)
+    for _ in range(2):
+        asked = [asyncio.ensure_future(client.enqueue(Work())) for _ in range(100)]
+        await bench.clock.advance(0.5)
+        results = await asyncio.gather(*asked, return_exceptions=True)
+        assert sum(isinstance(each, AdmissionRejectedError) for each in results) == 90
+        assert len((await bench.plain.list(limit=100)).jobs) == 10
+        await bench.make_room(10)
+        await bench.clock.advance(2)
+    assert looks == 2
+
+
+async def test_a_look_that_fails_is_made_again(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    executor = bench.driver.executor()
+    count, fails = executor.count, True
+
+    async def counted(where: Any) -> int:
+        if fails:
+            raise DriverUnavailableError("gone")
+        return await count(where)
+
+    monkeypatch.setattr(executor, "count", counted)
+    monkeypatch.setattr(bench.driver, "executor", lambda: executor)
+    client = Client(bench.driver, admission=Admission(1), replays=0)
+    with pytest.raises(DriverUnavailableError):
+        await client.enqueue(Work())
+    fails = False
+    await client.enqueue(Work())
+    with pytest.raises(AdmissionRejectedError):
+        await client.enqueue(Work())
 
 
 async def test_others_may_exceed_it_for_a_second(bench: Bench) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -24,14 +25,26 @@ _AGE: Final = 1.0
 _PAUSE: Final = 0.5
 """Seconds between two looks of who waits for room, more or less."""
 
+_MOMENT: Final = 0.002
+"""Seconds after which those who wait for another's look see whether it is done."""
+
 _WAITING: Final = frozenset({JobState.AVAILABLE, JobState.SCHEDULED, JobState.RETRYABLE})
 
 
 class _Sample(msgspec.Struct):
-    """What was seen of a queue, and what this client has enqueued since."""
+    """What was seen of a queue, and what this client has let through since.
 
-    at: float
-    depth: int
+    Attributes:
+        depth: how many jobs wait.
+        at: when they were counted; None: nobody has counted yet.
+        looking: somebody counts now.
+        added: let through since the last count was begun.
+    """
+
+    depth: int = 0
+    at: float | None = None
+    looking: bool = False
+    added: int = 0
 
 
 class Admitting:
@@ -66,6 +79,7 @@ class Admitting:
         self._own = own
         self._rng = rng
         self._samples: dict[str, _Sample] = {}
+        self._lock = threading.Lock()  # threads may share a client
         self.largest_chunk = min(admission.bounds)
 
     def admit(self, jobs: Sequence[NewJob], *, tx: bool) -> Op[Any, None]:
@@ -80,23 +94,47 @@ class Admitting:
             bound = self._admission.bound(queue)
             if bound is None:
                 continue
-            while not (yield from self._has_room(queue, number, bound)):
+            sample, age = self._samples.setdefault(queue, _Sample()), _AGE
+            while True:
+                yield from self._look(queue, sample, age)
+                if self._takes(sample, number, bound):
+                    break
                 left = None if until is None else until - clock.monotonic()
                 if tx or number > bound or (left is not None and left <= 0):
-                    raise _rejected(queue, number, self._samples[queue].depth, bound)
+                    raise _rejected(queue, number, sample.depth, bound)
                 pause = _PAUSE * self._rng.uniform(0.5, 1.5)
                 yield Pause(pause if left is None else min(pause, left))
-                self._samples.pop(queue, None)
-            self._samples[queue].depth += number
+                age = _PAUSE / 2
 
-    def _has_room(self, queue: str, number: int, bound: int) -> Op[Any, bool]:
-        now = self._driver.clock.monotonic()
-        sample = self._samples.get(queue)
-        if sample is None or now - sample.at >= _AGE:
-            where = ListFilter(states=_WAITING, queues=frozenset({queue}))
+    def _look(self, queue: str, sample: _Sample, age: float) -> Op[Any, None]:
+        """Count what waits, if that was not done for so long; one at a time."""
+        while True:
+            now = self._driver.clock.monotonic()
+            with self._lock:
+                if sample.at is not None and now - sample.at < age:
+                    return
+                is_mine = not sample.looking
+                if is_mine:
+                    sample.looking, sample.added = True, 0
+            if is_mine:
+                break
+            yield Pause(_MOMENT)
+        where = ListFilter(states=_WAITING, queues=frozenset({queue}))
+        try:
             depth: int = yield lambda _: self._own().count(where)
-            sample = self._samples[queue] = _Sample(now, depth)
-        return sample.depth + number <= bound
+            with self._lock:
+                sample.at, sample.depth = now, depth + sample.added
+        finally:
+            sample.looking = False
+
+    def _takes(self, sample: _Sample, number: int, bound: int) -> bool:
+        """Let so many jobs through, if there is room for them."""
+        with self._lock:
+            if sample.depth + number > bound:
+                return False
+            sample.depth += number
+            sample.added += number
+            return True
 
 
 def _rejected(queue: str, number: int, depth: int, bound: int) -> AdmissionRejectedError:
