@@ -190,20 +190,26 @@ async def test_a_mark_whose_job_a_transaction_holds_holds_up_no_other(
 
 
 async def test_marks_of_one_claim_stay_in_order(stand: Stand, held: set[UUID]) -> None:
-    """Those that come after one that is held wait behind it."""
+    """Those that come after one that is held wait behind it, however they came together."""
 
     @stand.registry.worker(Work)
     async def work(job: Job[Work]) -> None:
-        await asyncio.gather(*[job.checkpoint({"at": n}) for n in range(5)])
+        together = [asyncio.create_task(job.checkpoint({"at": n})) for n in range(3)]
+        await stand.clock.sleep(0.001)
+        later = [asyncio.create_task(job.checkpoint({"at": n})) for n in range(3, 5)]
+        await asyncio.gather(*together, *later)
 
     handle = await stand.enqueue()
     held.add(handle.id)
     async with stand.working():
+        slow = stand.wire.hold("mark_many")
+        await stand.advance(0.01)
+        slow.let_go()
         await stand.advance(3)
         held.clear()
         await stand.advance(1)
     assert await stand.state(handle) == "completed"
-    assert (await stand.row(handle)).checkpoint == b'{"at":4}'
+    assert [mark.checkpoint for mark in stand.marks()][-5:] == [b'{"at":%d}' % n for n in range(5)]
 
 
 async def test_a_last_attempt_starts_once_its_mark_is_stored(stand: Stand, held: set[UUID]) -> None:

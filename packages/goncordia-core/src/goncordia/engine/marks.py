@@ -118,24 +118,28 @@ class Marks:
             return
         if tries > 1:
             self.repeated.update(mark.claim for mark in marks if mark.checkpoint is not None)
+        busy: list[_Waiting] = []
         for each, outcome in zip(batch, outcomes, strict=True):
             if outcome.status == "BUSY":
-                self._hold(each)
+                busy.append(each)
             else:
                 each.settle(outcome)
+        if busy:
+            self._hold(busy)
 
-    def _hold(self, busy: _Waiting) -> None:
-        """Keep it for later, with those of the same claim that come after it."""
-        claim = busy.mark.claim
-        busy.busy += 1
-        if claim in self._held:
-            self._held[claim].append(busy)
-            return
-        later = [each for each in self._waiting if each.mark.claim == claim]
-        self._waiting = deque(each for each in self._waiting if each.mark.claim != claim)
-        self._held[claim] = deque([busy, *later])
-        pause = busy_pause(busy.busy, self._rng)
-        self._clock.call_later(pause, partial(self._send_again, claim))
+    def _hold(self, busy: list[_Waiting]) -> None:
+        """Keep them for later; those of the same claims that have come meanwhile stay behind."""
+        for each in busy:
+            each.busy += 1
+            claim = each.mark.claim
+            if claim not in self._held:
+                self._held[claim] = deque()
+                pause = busy_pause(each.busy, self._rng)
+                self._clock.call_later(pause, partial(self._send_again, claim))
+            self._held[claim].append(each)
+        waiting, self._waiting = self._waiting, deque()
+        for each in waiting:
+            self._held.get(each.mark.claim, self._waiting).append(each)
 
     def _send_again(self, claim: Claim) -> None:
         self._waiting.extendleft(reversed(self._held.pop(claim)))
