@@ -2,15 +2,16 @@
 
 A unique conflict must not be an error: that would end the caller's transaction. So every insert
 says ON CONFLICT DO NOTHING, and what was left out is looked at afterwards. Jobs with unique keys go
-in the order of their keys: who waits for another's key holds none that comes later, so nobody waits
-in a circle. No insert parks jobs of full groups, or it would hold the group's row until the
-caller's commit; a fetch does that.
+in the order of their keys, and so are holders looked at whose time is over: who waits for another's
+key holds none that comes later, so nobody waits in a circle. No insert parks jobs of full groups,
+or it would hold the group's row until the caller's commit; a fetch does that.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
+from operator import itemgetter
 from typing import Any, Final
 
 from goncordia.driver import At, InsertResult, NewJob
@@ -122,6 +123,7 @@ class PostgresInsert(Inserting):
                 inserted.discard(job.id)  # one that comes twice was inserted once
                 results[n] = InsertResult(job.id, "INSERTED")
         rest = [n for n in range(len(jobs)) if n not in results]
+        rest.sort(key=lambda n: jobs[n].unique_key or b"")
         if rest:
             looked = yield from self._look([jobs[n] for n in rest])
             results.update(zip(rest, looked, strict=True))
@@ -204,12 +206,12 @@ class PostgresInsert(Inserting):
     # ---------------------------------------------------------------- conflicts
 
     def _look(self, jobs: Sequence[NewJob], message: str | None = None) -> Op[list[InsertResult]]:
-        """What became of jobs that met one with their id, or the holder of their key."""
+        """What became of jobs, in the order of their keys, that met their id or their key."""
         now = yield from self.dialect.now()
         keys = [job.unique_key for job in jobs]
         found = yield self._known(ids=self.dialect.ids(job.id for job in jobs), keys=keys)
         results: dict[int, InsertResult] = {}
-        for n, known, holder, hold, until in found.rows:
+        for n, known, holder, hold, until in sorted(found.rows, key=itemgetter(0)):
             job_id = jobs[int(n)].id
             if known:
                 results[n] = InsertResult(job_id, "REPLAYED")
