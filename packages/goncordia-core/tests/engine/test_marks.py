@@ -201,8 +201,8 @@ async def test_marks_of_one_claim_stay_in_order(stand: Stand, held: set[UUID]) -
 
     handle = await stand.enqueue()
     held.add(handle.id)
+    slow = stand.wire.hold("mark_many")
     async with stand.working():
-        slow = stand.wire.hold("mark_many")
         await stand.advance(0.01)
         slow.let_go()
         await stand.advance(3)
