@@ -19,7 +19,7 @@ from goncordia_driver_pg.connections import AsyncPool, Runner, SyncPool, SyncRun
 from goncordia_driver_pg.gate import Gate
 from goncordia_driver_pg.notifier import Notifier, SyncNotifier
 from goncordia_sql import Op
-from goncordia_sql.executors import SqlExecutor, SqlSyncExecutor, goes_on
+from goncordia_sql.executors import SqlExecutor, SqlSyncExecutor
 from goncordia_sql.postgres import PostgresOperations
 from goncordia_sql.postgres.notify import News, watched
 
@@ -98,8 +98,6 @@ class PgExecutor(SqlExecutor):
         self._notifier.finished(finishes, outcomes)
         if freed:
             self._notifier.freed()
-        if request is not None and result is not None and goes_on(result):
-            result = await self.fetch(request)
         return outcomes, result
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Final, TypeVar
+from typing import TypeVar
 from uuid import UUID
 
 from goncordia.clock import Clock
@@ -49,13 +49,9 @@ __all__ = [
     "SqlTxExecutor",
     "Told",
     "TxOps",
-    "goes_on",
 ]
 
 T = TypeVar("T")
-
-_STEPS: Final = 1000
-"""How often a fetch goes on in a new transaction before it answers with nothing."""
 
 
 class Told:
@@ -120,12 +116,7 @@ class SqlExecutor(BaseExecutor):
 
     async def fetch(self, request: FetchRequest, /) -> FetchResult:
         """See :meth:`BaseExecutor.fetch`."""
-        result = await self.write(lambda: self._ops.claim(request))
-        for _ in range(_STEPS):
-            if not goes_on(result):
-                break
-            result = await self.write(lambda: self._ops.claim(request))
-        return result
+        return await self.write(lambda: self._ops.claim(request))
 
     async def finish_many(self, finishes: Sequence[Finish], /) -> list[Outcome]:
         """See :meth:`BaseExecutor.finish_many`."""
@@ -139,8 +130,6 @@ class SqlExecutor(BaseExecutor):
         """See :meth:`BaseExecutor.exchange`."""
         outcomes, result = await self.write(lambda: self._ops.exchange(finishes, request))
         self._told.finished(finishes, outcomes)
-        if request is not None and result is not None and goes_on(result):
-            result = await self.fetch(request)
         return outcomes, result
 
     async def mark_many(self, marks: Sequence[Mark], /) -> list[Outcome]:
@@ -239,11 +228,6 @@ class SqlExecutor(BaseExecutor):
     async def now(self) -> datetime:
         """The time that the operations go by."""
         return self._ops.dialect.times.decode(await self.read(self._ops.dialect.now))
-
-
-def goes_on(result: FetchResult) -> bool:
-    """Whether a fetch stopped for the length of its transaction, before it had anything."""
-    return result.more and not result.jobs and result.next_due_in is None
 
 
 class SqlSyncExecutor(SyncExecutor):

@@ -160,6 +160,8 @@ class PostgresFetch(Fetch):
             elif seen.more:
                 found.more = True
                 found.meet_due()
+                if not seen.jobs:
+                    break  # those that became due are not all ready yet, and come first
             elif seen.next_run_at is not None:
                 found.meet_later(self.times.seconds(seen.next_run_at, seen.now))
             if found.room() <= 0:
@@ -203,6 +205,9 @@ class PostgresFetch(Fetch):
                     now=seen.now,
                     most=_PROMOTED_AT_ONCE,
                 )
+                if promoted.changed >= _PROMOTED_AT_ONCE:
+                    seen.more = True  # and no call takes long
+                    return seen
                 # What somebody holds locked stays as it is, and in nobody's way.
                 leave_due = not promoted.changed
                 continue
