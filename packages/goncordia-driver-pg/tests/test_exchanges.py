@@ -139,3 +139,31 @@ async def test_a_connection_in_use_while_the_driver_closes_is_closed_after_it(
         while await db.fetchval(there, pid):  # noqa: ASYNC110 - it tells nobody
             await asyncio.sleep(0.01)
     await driver.aclose()
+
+
+@pytest.mark.parametrize("group_lock", [None, "UPDATE"])
+async def test_a_fetch_reads_no_further_of_a_group_that_it_must_leave(
+    asyncpg_driver: AsyncpgDriver, db: asyncpg.Connection, new_job: NewJobs, group_lock: str | None
+) -> None:
+    """While somebody's long transaction ends a job of it, or a fetch is at it: it cannot park."""
+    driver, lane = asyncpg_driver, await Lane(asyncpg_driver).open()
+    operations, executor = driver._operations, driver.executor()
+    await executor.insert_many([new_job(group="g", group_limit=1)])
+    await lane.exchange(1)
+    waiting = [new_job(group="g", group_limit=1 + n % 2) for n in range(300)]
+    other = new_job(priority=-1)
+    await executor.insert_many([*waiting, other])
+    sent: list[Sql] = []
+    async with db.transaction():
+        await driver.unwrap_tx(db).finish_many(lane.finishes)
+        if group_lock is None:
+            # It can claim of it, and does of those that may run beside the one that ends.
+            wanted = [waiting[1].id, other.id]
+        else:
+            await db.execute(f'SELECT 1 FROM "{driver.schema}".job_group FOR {group_lock}')
+            wanted = [other.id]
+        fetch = noted(operations.fetch.fetch(lane.request(5)), sent)
+        found = await driver._runner.once(await driver._pool(), fetch)
+    assert [row.id for row in found.jobs] == wanted
+    assert found.more is (group_lock is not None)
+    assert sum(sql is operations.fetch._ready for sql in sent) <= 3

@@ -94,6 +94,13 @@ class Dialect(ABC):
         """As ``lock``, and leaves out what others have locked: it waits for nobody."""
         return ""
 
+    def not_left_out(self, table: str, /) -> str:
+        """A condition, with AND before it: the job is of none of the classes ``:left_out``.
+
+        Those are texts of a group and a limit. Nothing where a fetch parks what it cannot take.
+        """
+        return ""
+
     # ---------------------------------------------------------------- many values at once
 
     @abstractmethod

@@ -154,16 +154,17 @@ SELECT run_at FROM "goncordia".job WHERE state = 0 AND queue = $1 ORDER BY run_a
 SELECT j.id, j.kind, j.queue, j.nice, j.run_at, coalesce(j.args_raw, convert_to(j.args, 'UTF8')) AS
 args, j.content, j.payload_version, j.max_attempts, j.timeout, j.tags, j.meta, j.unique_key,
 j.unique_hold, j.unique_until, j.group_name, j.group_limit, j.attempt, j.created_at, j.errors,
-j.checkpoint FROM "goncordia".job j WHERE j.state = 1 AND j.queue = $1 AND (j.nice, j.run_at, j.id)
-> ($2, $3, $4) ORDER BY j.nice, j.run_at, j.id LIMIT $5 FOR UPDATE OF j SKIP LOCKED;
+j.checkpoint FROM "goncordia".job j WHERE j.state = 1 AND j.queue = $1 AND (j.group_name || ' ' ||
+j.group_limit = ANY($2::text[])) IS NOT TRUE AND (j.nice, j.run_at, j.id) > ($3, $4, $5) ORDER BY
+j.nice, j.run_at, j.id LIMIT $6 FOR UPDATE OF j SKIP LOCKED;
 
 -- fetch.ready_kind
 SELECT j.id, j.kind, j.queue, j.nice, j.run_at, coalesce(j.args_raw, convert_to(j.args, 'UTF8')) AS
 args, j.content, j.payload_version, j.max_attempts, j.timeout, j.tags, j.meta, j.unique_key,
 j.unique_hold, j.unique_until, j.group_name, j.group_limit, j.attempt, j.created_at, j.errors,
 j.checkpoint FROM "goncordia".job j WHERE j.state >= 1 AND j.state <= 1 AND j.queue = $1 AND j.kind
-= $2 AND (j.nice, j.run_at, j.id) > ($3, $4, $5) ORDER BY j.nice, j.run_at, j.id LIMIT $6 FOR UPDATE
-OF j SKIP LOCKED;
+= $2 AND (j.group_name || ' ' || j.group_limit = ANY($3::text[])) IS NOT TRUE AND (j.nice, j.run_at,
+j.id) > ($4, $5, $6) ORDER BY j.nice, j.run_at, j.id LIMIT $7 FOR UPDATE OF j SKIP LOCKED;
 
 -- fetch.kinds_ready
 SELECT k.value FROM (SELECT u.value FROM unnest($1::text[]) AS u(value) LIMIT

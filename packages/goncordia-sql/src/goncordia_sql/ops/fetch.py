@@ -62,6 +62,7 @@ class _Walk:
         groups: the groups that were met.
         running: those of which it may claim: how many jobs run, those taken included.
         parkable: those of which it may park.
+        left_out: the classes of the queue of which nothing can be taken, by group and limit.
         more_due: the same request, made again, would claim a job.
         incomplete: it stopped before it had seen all.
         first_later: seconds until the first job is due that was met too early.
@@ -76,6 +77,7 @@ class _Walk:
         self.groups: set[str] = set()
         self.running: dict[str, int] = {}
         self.parkable: set[str] = set()
+        self.left_out: set[str] = set()
         self.more_due = False
         self.incomplete = False
         self.first_later = inf
@@ -88,6 +90,10 @@ class _Walk:
     def meet_later(self, row: _Row) -> None:
         """Note when the job will be due."""
         self.first_later = min(self.first_later, self._times.seconds(row[_RUN_AT], self.now))
+
+    def leave_out(self, row: _Row) -> None:
+        """Read no more of its class: there may be many."""
+        self.left_out.add(f"{row[_GROUP]} {row[_LIMIT]}")
 
     def take(self, row: _Row) -> None:
         """Claim the job at the end of the walk."""
@@ -120,7 +126,7 @@ class Fetch(Topic):
             """)
         ready = f"""
             SELECT {dialect.columns("j", READY_ROW)} FROM {job} j
-            WHERE j.state = {Stored.READY} AND j.queue = :queue
+            WHERE j.state = {Stored.READY} AND j.queue = :queue {dialect.not_left_out("j")}
             """
         in_order = f"""
             AND (j.nice, j.run_at, j.id) > (:nice, :run_at, :id)
@@ -130,6 +136,7 @@ class Fetch(Topic):
         of_kind = f"""
             SELECT {dialect.columns("j", READY_ROW)} FROM {job} j
             WHERE {dialect.is_ready_of_kind("j")} AND j.queue = :queue AND j.kind = :kind
+            {dialect.not_left_out("j")}
             """
         self._ready_kind = dialect.sql(f"{of_kind} {in_order}")
         # With an OFFSET it stays what it says, a look for each kind, and is never made a join.
@@ -149,7 +156,7 @@ class Fetch(Topic):
         """See :meth:`BaseExecutor.fetch`.
 
         When there was more to make ready or to park than one transaction may, the result is short,
-        with ``more``: the driver then asks again, in a new transaction.
+        with ``more``: the caller asks again, and no call takes long.
         """
         now = yield from self.dialect.now()
         preamble = (yield self._preamble(session=self.dialect.id_in(request.session))).rows
@@ -208,20 +215,24 @@ class Fetch(Topic):
         streams, passed_over = [_Stream(None, self.dialect.first_place)], 0
         before = len(walk.taken)
         walk.full = before + room
+        walk.left_out = set()
         while (row := (yield from self._head(walk, queue, streams))) is not None:
             kind = row[_KIND]
             if row[_RUN_AT] > walk.now:  # the clock was put back since it became due
                 walk.meet_later(row)
                 continue
             if row[_GROUP] in queue.skip_groups:
+                walk.leave_out(row)
                 continue
             if row[_GROUP] is not None and row[_GROUP] not in walk.running:
                 # Another fetch is at this group, for a moment.
                 walk.more_due = True
+                walk.leave_out(row)
                 continue
             if kinds is None or kinds.get(kind, 0) > used[kind]:
                 if walk.is_blocked(row):
                     if row[_GROUP] not in walk.parkable:
+                        walk.leave_out(row)
                         continue
                     if len(walk.parked) == _PARKED_AT_ONCE:
                         walk.incomplete = True
@@ -265,7 +276,13 @@ class Fetch(Topic):
         sql = self._ready if stream.kind is None else self._ready_kind
         nice, run_at, job_id = stream.after
         answer = yield sql(
-            queue=queue.name, kind=stream.kind, nice=nice, run_at=run_at, id=job_id, most=page
+            queue=queue.name,
+            kind=stream.kind,
+            left_out=list(walk.left_out),
+            nice=nice,
+            run_at=run_at,
+            id=job_id,
+            most=page,
         )
         rows = answer.rows
         stream.exhausted = len(rows) < page

@@ -114,6 +114,11 @@ class PostgresDialect(Dialect):
         """See :meth:`Dialect.picked`."""
         return f"({query} FOR UPDATE SKIP LOCKED)"
 
+    def not_left_out(self, table: str, /) -> str:
+        """See :meth:`Dialect.not_left_out`."""
+        left_out = f"({table}.group_name || ' ' || {table}.group_limit = ANY(:left_out::text[]))"
+        return f"AND {left_out} IS NOT TRUE"
+
     def has_tag(self, column: str, tag: str, /) -> str:
         """See :meth:`Dialect.has_tag`."""
         return f"jsonb_exists({column}::jsonb, {tag})"
