@@ -160,6 +160,24 @@ async def test_a_statement_of_psycopg_has_a_bound_of_its_own(
         proxy.thaw()
 
 
+@every
+async def test_the_server_ends_a_transaction_whose_client_fell_silent(
+    making: Making, pg_dsn: str, migrated: str
+) -> None:
+    """Its locks would hold up those who are to take the jobs of a frozen pool back."""
+    async with making(pg_dsn, migrated) as driver:
+        pool = await driver._pool()
+        name = "idle_in_transaction_session_timeout"
+        show = driver._dialect.sql(f"SELECT current_setting('{name}')").alone()
+        for _ in range(10):  # psycopg prepares what comes often
+            connection = await pool.acquire()
+            await connection.begin()
+            assert [tuple(row) for row in (await connection.execute(show)).rows] == [("10s",)]
+            await connection.commit()
+            assert [tuple(row) for row in (await connection.execute(show)).rows] == [("0",)]
+            pool.release(connection, clean=True)
+
+
 # -------------------------------------------------------------------- synchronous
 
 

@@ -12,7 +12,7 @@ import asyncpg
 from asyncpg.pool import PoolConnectionProxy
 
 from goncordia.errors import DriverBusyError, DriverUnavailableError
-from goncordia_driver_pg.connections import Progress
+from goncordia_driver_pg.connections import BEGIN, Progress
 from goncordia_driver_pg.errors import Failure
 from goncordia_driver_pg.literals import with_text, with_text_arrays
 from goncordia_sql import Batch, Rows, Statement
@@ -32,8 +32,6 @@ AsyncpgTx: TypeAlias = "asyncpg.Connection[Any] | PoolConnectionProxy[Any]"
 
 _CLEAN_UP: Final = 2.0
 """Seconds for what has to be done with a connection after something went wrong on it."""
-
-_BEGIN: Final = "BEGIN ISOLATION LEVEL READ COMMITTED"
 
 # A connection's own codecs are of the connection, and asyncpg offers to pass them over only to
 # itself. Without that (a test looks, for each version) values are read as the caller has them.
@@ -134,9 +132,9 @@ class AsyncpgConnection(Progress):
         return not (connection.is_closed() or connection.is_in_transaction())
 
     async def begin(self) -> None:
-        """Begin a transaction, at the isolation level that the operations are made for."""
+        """Begin a transaction."""
         self._begins()
-        await self._connection.execute(_BEGIN)
+        await self._connection.execute(BEGIN)
 
     async def commit(self) -> None:
         """Commit it."""

@@ -16,6 +16,7 @@ from goncordia_sql import Batch, Op, Statement, transact_async, transact_sync
 from goncordia_sql import SyncConnection as SqlSyncConnection
 
 __all__ = [
+    "BEGIN",
     "AsyncConnection",
     "AsyncPool",
     "Library",
@@ -31,6 +32,15 @@ T = TypeVar("T")
 _ATTEMPTS: Final = 5
 """How often a transaction of ours is begun that others' locks or snapshots undo."""
 _PAUSE: Final = 0.01
+
+BEGIN: Final = (
+    "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL idle_in_transaction_session_timeout = '10s'"
+)
+"""Begins a transaction of ours, at the isolation level that the operations are made for.
+
+The server ends it when its client falls silent in the middle: else the locks of a process whose
+network is frozen would hold, for hours, what others are to take back from it.
+"""
 
 
 class AsyncConnection(SqlAsyncConnection, Protocol):

@@ -18,7 +18,7 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import TupleRow, tuple_row
 from psycopg.types.array import register_all_arrays
 
-from goncordia_driver_pg.connections import Progress
+from goncordia_driver_pg.connections import BEGIN, Progress
 from goncordia_driver_pg.errors import Failure
 from goncordia_driver_pg.psycopg_bounds import STATEMENT, shut
 from goncordia_sql import Batch, Rows, Statement
@@ -37,7 +37,7 @@ _logger = logging.getLogger("goncordia.postgresql")
 _CLEAN_UP: Final = 2.0
 """Seconds for what has to be done with a connection after something went wrong on it."""
 
-_BEGIN: Final = b"BEGIN ISOLATION LEVEL READ COMMITTED"
+_BEGIN: Final = BEGIN.encode()
 
 _ADAPTERS: Final = AdaptersMap(types=psycopg.postgres.types)
 """psycopg's own idea of every type, whatever a connection, or all of them, were taught since."""
@@ -155,9 +155,10 @@ class PsycopgConnection(Progress):
         return not _is_readable(connection.fileno())
 
     async def begin(self) -> None:
-        """Begin a transaction, at the isolation level that the operations are made for."""
+        """Begin a transaction."""
         self._begins()
-        await self._wait(self._cursor.execute(_BEGIN))
+        # Two statements cannot be prepared, which psycopg does by itself after a while.
+        await self._wait(self._cursor.execute(_BEGIN, prepare=False))
 
     async def commit(self) -> None:
         """Commit it."""
@@ -258,7 +259,7 @@ class PsycopgSyncConnection(Progress):
         """See :meth:`PsycopgConnection.begin`."""
         self._begins()
         with self._bounded():
-            self._cursor.execute(_BEGIN)
+            self._cursor.execute(_BEGIN, prepare=False)
 
     def commit(self) -> None:
         """See :meth:`PsycopgConnection.commit`."""
