@@ -64,8 +64,8 @@ async def test_each_queue_is_told_with_its_time(driver: Any, ears: Ears, new_job
     await driver.executor().insert_many(
         [new_job(queue="a", run_at=After(60)), new_job(queue="a"), new_job(queue="b")]
     )
-    assert await ears.next() == Wake("jobs", "a", 0.0)
-    assert await ears.next() == Wake("jobs", "b", 0.0)
+    heard = [await ears.next(), await ears.next()]  # in whatever order
+    assert sorted(heard, key=str) == [Wake("jobs", "a", 0.0), Wake("jobs", "b", 0.0)]
 
 
 async def test_a_burst_is_few_messages(
