@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import timedelta
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -170,6 +171,34 @@ async def test_tokens_that_an_idle_pool_holds_make_no_larger_burst(
     assert len(new) >= 30
 
 
+async def test_a_pool_with_other_queues_takes_little_of_a_kind_s_rate(stand: Stand) -> None:
+    starts = Starts(stand)
+    policies: dict[str, Any] = {
+        "kind_policies": {"work": KindPolicy(rate=RateLimit(5, per=1, scope="global"))}
+    }
+    await fill(stand, 200, queue="busy")
+    async with (
+        stand.working(queues=["idle"], **policies),
+        stand.working(queues=["idle"], **policies),
+        stand.working(queues=["idle"], **policies),
+        stand.working(queues=["busy"], **policies),
+    ):
+        await stand.advance(20)
+    assert 85 <= len(starts.at) <= 5 + 100 + 1
+
+
+async def test_one_failure_costs_a_moment(stand: Stand) -> None:
+    starts = Starts(stand)
+    rate = RateLimit(20, per=1, scope="global")
+    await fill(stand, 200)
+    async with stand.working(queue_policies={"default": QueuePolicy(rate=rate)}):
+        await stand.advance(2)
+        stand.wire.fail("record_put", times=1, only=lambda args: "rate/" in args[0])
+        await stand.advance(4)
+    gaps = [later - earlier for earlier, later in pairwise(starts.at)]
+    assert max(gaps) < 1
+
+
 async def test_tokens_of_a_killed_pool_are_lost_and_come_again(stand: Stand) -> None:
     starts = Starts(stand)
     rate = QueuePolicy(rate=RateLimit(5, per=10, scope="global"))
@@ -177,9 +206,9 @@ async def test_tokens_of_a_killed_pool_are_lost_and_come_again(stand: Stand) -> 
     await stand.finish(dead.start())
     await stand.advance(1)
     sources = stand.engine(dead)._limits.queue_tokens["default"]
-    assert sources[0].available(0, 0) == 0
-    taken = [sources[0].take() for _ in range(5)]  # as if it had died with them
-    assert all(base is not None for base, _ in taken)
+    buckets = sources[0]._buckets  # type: ignore[attr-defined]  # it is one of shared tokens
+    taken = await stand.finish(buckets.take({"": 5}))  # as if it had died with them
+    assert taken[""].tokens >= 4
     async with stand.working(queue_policies={"default": rate}):
         await fill(stand, 20, delay=0.1)
         await stand.advance(12)
@@ -312,8 +341,8 @@ async def test_it_costs_little_while_there_is_nothing_to_do(stand: Stand) -> Non
         await stand.advance(5)
         stand.wire.forget()
         await stand.advance(60)
-        # Most tokens of a look are over by the next, a second later.
-        assert stand.wire.count("record_get", "record_put") <= 150
+        # At each look one token is taken, and given back soon.
+        assert stand.wire.count("record_get", "record_put") <= 300
         assert stand.wire.count("exchange") <= 120
 
 

@@ -20,6 +20,9 @@ _logger = logging.getLogger("goncordia.engine")
 _HOLD: Final = 2.0
 """Seconds for which a pool keeps shared tokens that it does not use."""
 
+_GLANCE: Final = 0.5
+"""The same for one that has had no use for any lately: it keeps one, to see whether it has."""
+
 _PAUSE: Final = 0.5
 """Seconds to wait after the backend failed."""
 
@@ -121,12 +124,13 @@ class SharedTokens:
         self._held: deque[_Held] = deque()
         self._wanted = 0
         self._used = False
+        self._busy_until = float("-inf")
         self._asked = Signal(clock)
 
     def available(self, wanted: int, asked: int) -> int:
         """See :class:`TokenSource`."""
         self._forget(asked)
-        self._ask(wanted + asked)
+        self._ask(wanted + asked if self._busy else max(asked, 1))
         return min(wanted, len(self._held) - asked)
 
     def wait(self) -> float | None:
@@ -135,6 +139,7 @@ class SharedTokens:
 
     def take(self) -> tuple[Any, float]:
         """See :class:`TokenSource`."""
+        self._busy_until = self._clock.monotonic() + _HOLD
         if not self._held:
             self._ask(_AHEAD)  # no fetch asks for it: the driver cannot choose kinds
             return None, _SOON
@@ -146,6 +151,11 @@ class SharedTokens:
     def give_back(self, token: _Held) -> None:
         """See :class:`TokenSource`."""
         self._held.appendleft(token)
+
+    @property
+    def _busy(self) -> bool:
+        """Whether there was use for a token lately."""
+        return self._clock.monotonic() < self._busy_until
 
     def _ask(self, wanted: int) -> None:
         if wanted > len(self._held):
@@ -163,7 +173,8 @@ class SharedTokens:
         """Get what is asked for, and return what is not used; for ever."""
         failures = Failures("reserving tokens of a rate limit")
         while True:
-            asked = await self._asked.wait(_HOLD if self._held else None)
+            hold = _HOLD if self._busy else _GLANCE
+            asked = await self._asked.wait(hold if self._held else None)
             try:
                 if asked:
                     pause = await self._reserve()
@@ -172,6 +183,7 @@ class SharedTokens:
                     await self._return()
             except Exception as error:  # noqa: BLE001  # what was taken is lost
                 failures.failed(error)
+                self._asked.set()  # nobody else will ask, as long as there is nothing
                 pause = _PAUSE
             else:
                 failures.succeeded()
