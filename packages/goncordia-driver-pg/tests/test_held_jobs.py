@@ -19,6 +19,7 @@ from goncordia.driver import (
     NewJob,
     QueueFetch,
 )
+from goncordia.ids import new_session_id
 from goncordia_driver_pg import AsyncpgDriver, PsycopgDriver
 from goncordia_sql.postgres.dialect import quoted
 
@@ -76,6 +77,33 @@ async def test_marks_of_others_are_stored_meanwhile(
         assert [outcome.status for outcome in outcomes] == ["BUSY", "DONE", "GONE"]
     outcomes = await executor.mark_many(marks)
     assert [outcome.status for outcome in outcomes] == ["DONE", "DONE", "GONE"]
+
+
+async def test_jobs_of_the_dead_are_rescued_though_another_stands_still_in_its_beat(
+    driver: AnyPgDriver,
+    db: asyncpg.Connection,
+    new_job: Callable[..., NewJob],
+    claim_all: Callable[[AnyPgDriver], Any],
+) -> None:
+    executor = driver.executor()
+    await executor.insert_many([new_job()])
+    (row,) = await claim_all(driver)
+    asker, frozen = new_session_id(), new_session_id()
+    await executor.session_open(frozen, "frozen", 30.0)
+    await executor.session_open(asker, "asker", 30.0)
+    table = f"{quoted(driver.schema)}.session"
+    long_ago = "now() - interval '1 hour'"
+    await db.execute(f"UPDATE {table} SET beat_at = {long_ago} WHERE id <> $1", asker)
+    await db.execute(f"UPDATE {table} SET since = {long_ago} WHERE id = $1", asker)
+    async with db.transaction():
+        await db.execute(f"SELECT 1 FROM {table} WHERE id = $1 FOR UPDATE", frozen)
+        async with asyncio.timeout(30):
+            rescued = await executor.expire(asker, 10)
+    assert [each.id for each in rescued] == [row.id]
+    held = [each for each in await executor.session_list() if each.id == frozen]
+    assert [each.open for each in held] == [True]
+    await executor.expire(asker, 10)
+    assert frozen not in {each.id for each in await executor.session_list()}
 
 
 async def test_an_exchange_tells_which_one_is_held(

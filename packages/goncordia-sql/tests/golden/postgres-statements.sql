@@ -359,10 +359,12 @@ SELECT id, fetch_no FROM "goncordia".job WHERE state = 3 AND cancel_requested = 
 DELETE FROM "goncordia".session WHERE id = $1;
 
 -- sessions.end_silent
-UPDATE "goncordia".session SET is_open = 0 WHERE id = $1 AND beat_at = $2;
+UPDATE "goncordia".session SET is_open = 0 WHERE id IN (SELECT id FROM "goncordia".session WHERE id
+= $1 AND beat_at = $2 FOR UPDATE SKIP LOCKED);
 
 -- sessions.forget_silent
-DELETE FROM "goncordia".session WHERE id = $1 AND beat_at = $2;
+DELETE FROM "goncordia".session WHERE id IN (SELECT id FROM "goncordia".session WHERE id = $1 AND
+beat_at = $2 FOR UPDATE SKIP LOCKED);
 
 -- sessions.all
 SELECT s.id, s.worker_id, s.is_open, s.opened_at, s.beat_at, s.lease, EXISTS (SELECT 1 FROM

@@ -227,10 +227,12 @@ SELECT id, fetch_no FROM goncordia_job WHERE state = 3 AND cancel_requested = 1 
 DELETE FROM goncordia_session WHERE id = ?;
 
 -- sessions.end_silent
-UPDATE goncordia_session SET is_open = 0 WHERE id = ? AND beat_at = ?;
+UPDATE goncordia_session SET is_open = 0 WHERE id IN (SELECT id FROM goncordia_session WHERE id = ?
+AND beat_at = ?);
 
 -- sessions.forget_silent
-DELETE FROM goncordia_session WHERE id = ? AND beat_at = ?;
+DELETE FROM goncordia_session WHERE id IN (SELECT id FROM goncordia_session WHERE id = ? AND beat_at
+= ?);
 
 -- sessions.all
 SELECT s.id, s.worker_id, s.is_open, s.opened_at, s.beat_at, s.lease, EXISTS (SELECT 1 FROM

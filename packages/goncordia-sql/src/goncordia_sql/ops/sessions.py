@@ -40,13 +40,11 @@ class Sessions(Topic):
             WHERE state = {Stored.RUNNING} AND cancel_requested = 1 AND session = :session
             """)
         self._forget = dialect.sql(f"DELETE FROM {session} WHERE id = :id")
-        # Of sessions that were silent when they were looked at: unless they have beat since.
-        self._end_silent = dialect.sql(f"""
-            UPDATE {session} SET is_open = 0 WHERE id = :id AND beat_at = :beat_at
-            """)
-        self._forget_silent = dialect.sql(f"""
-            DELETE FROM {session} WHERE id = :id AND beat_at = :beat_at
-            """)
+        # Of sessions that were silent when they were looked at: unless they have beat since, or
+        # are in the middle of it.
+        silent = dialect.picked(f"SELECT id FROM {session} WHERE id = :id AND beat_at = :beat_at")
+        self._end_silent = dialect.sql(f"UPDATE {session} SET is_open = 0 WHERE id IN {silent}")
+        self._forget_silent = dialect.sql(f"DELETE FROM {session} WHERE id IN {silent}")
         self._all = dialect.sql(f"""
             SELECT s.id, s.worker_id, s.is_open, s.opened_at, s.beat_at, s.lease,
                    EXISTS (SELECT 1 FROM {job} j
