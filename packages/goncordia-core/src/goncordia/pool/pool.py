@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Self
 
 from goncordia._check import Duration, instance, refuse, seconds
+from goncordia._words import counted
 from goncordia.clock import Clock, checked_clock
 from goncordia.driver import AnyDriver, BaseDriver
 from goncordia.engine.engine import Engine
@@ -217,10 +218,10 @@ class WorkerPool:
             )
             await engine.start()
             _logger.info(
-                "%s works %s with %d workers, %d at once",
+                "%s works %s with %s, %d at once",
                 self.worker_id,
                 ", ".join(self._settings.queues),
-                len(specs),
+                counted(len(specs), "worker"),
                 self._settings.concurrency,
             )
             unstored = 0
