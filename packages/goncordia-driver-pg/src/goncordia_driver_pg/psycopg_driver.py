@@ -161,7 +161,9 @@ class PsycopgDriver(PostgresDriver["psycopg.AsyncConnection[Any]", "psycopg.Conn
 
     async def _close_pools(self) -> None:
         await self._pools.aclose()
-        await asyncio.to_thread(self._close_sync)
+        # In a thread of the loop's, which stays: so only where there is anything to close.
+        if self._own_sync is not None or self._sync_is_open or self._sync_watcher.is_watching:
+            await asyncio.to_thread(self._close_sync)
 
     def unwrap_tx(self, tx: psycopg.AsyncConnection[Any], /) -> TxExecutor:
         """The operations inside the transaction of your connection.

@@ -205,6 +205,11 @@ class SyncWatcher(_Watcher):
                 )
                 self._thread.start()
 
+    @property
+    def is_watching(self) -> bool:
+        """Whether there is anything to watch."""
+        return self._thread is not None
+
     def flush(self) -> None:
         """Tell what can be told now, for a moment at most, and watch no more."""
         with self._lock:
