@@ -346,6 +346,23 @@ async def test_terminated_backends(library: Library, server: PostgresServer, sch
         await endure(ledger, make_driver, terminate)
 
 
+@only_full  # connecting has its time-out, too: it rests on the machine's speed
+@both
+async def test_locks_time_outs_and_a_pool_that_is_too_small(
+    library: Library, server: PostgresServer, schema: str
+) -> None:
+    async def lock(_: int) -> None:
+        async with await psycopg.AsyncConnection.connect(server.dsn) as connection:
+            await connection.execute(f'LOCK TABLE "{schema}".job IN ACCESS EXCLUSIVE MODE')
+            await asyncio.sleep(1.5)
+
+    options = "options=-c%20lock_timeout%3D800%20-c%20statement_timeout%3D1000"
+    dsn = f"{server.dsn}{'&' if '?' in server.dsn else '?'}{options}"
+    async with open_ledger(server, schema) as ledger:
+        make_driver = partial(library, dsn, schema=schema, pool_size=1, timeout=1)
+        await endure(ledger, make_driver, lock)
+
+
 # ---------------------------------------------------------------- the workers
 
 
