@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import Any
 from uuid import UUID
@@ -274,3 +275,19 @@ async def test_the_lease_is_renewed_by_the_thread_alone(hospital: Hospital) -> N
         block(2.0)
         session = hospital.engine(pool).session
         assert session.good()
+
+
+async def test_it_ends_though_the_executor_of_the_loop_is_full(hospital: Hospital) -> None:
+    """Handlers that were interrupted leave their calls behind in it."""
+    hospital.registry.add_worker(Work, nothing)
+    loop, end = asyncio.get_running_loop(), threading.Event()
+    with ThreadPoolExecutor(1) as executor:
+        loop.set_default_executor(executor)
+        left_behind = loop.run_in_executor(None, end.wait)
+        try:
+            async with asyncio.timeout(30), hospital.alive(lease=1, heartbeat_interval=0.02):
+                await hospital.until(lambda: hospital.beats)
+            assert hospital.closed == hospital.made
+        finally:
+            end.set()
+        assert await left_behind

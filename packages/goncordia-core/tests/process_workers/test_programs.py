@@ -159,3 +159,24 @@ def test_a_program_without_a_guard_is_told(tmp_path: Path) -> None:
     )
     assert "failed: worker process did not start" in done.stdout, done.stderr[-2000:]
     assert 'under if __name__ == "__main__"' in done.stdout
+
+
+def test_a_shutdown_does_not_wait_for_a_process_that_does_not_start(program: Path) -> None:
+    text = program.read_text().replace(
+        "registry = Registry()",
+        'registry = Registry()\nif __name__ != "__main__":\n    time.sleep(600)',
+    )
+    text = text.replace(
+        '    if sys.argv[2] == "leave":',
+        "    while not pool.running:\n        await asyncio.sleep(0.01)\n"
+        "    await pool.stop()\n    print((await client.get(handle)).state)\n    return\n    if 0:",
+    )
+    program.write_text(text.replace("max_attempts=1)", "max_attempts=1, shutdown_timeout=0.3)"))
+    done = subprocess.run(
+        [sys.executable, str(program), "none", "stay"],
+        timeout=60,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stdout, done.returncode) == ("available\n", 0), done.stderr

@@ -30,6 +30,8 @@ _logger = logging.getLogger("goncordia.engine")
 _LOOK: Final = 0.5
 _BLOCKED: Final = 1.0
 _RETRY_SHARE: Final = 0.1
+_LAST: Final = 5.0
+"""Seconds for which a beat under way is waited for when the thread is to end."""
 
 
 class HeartThread:
@@ -77,6 +79,7 @@ class HeartThread:
         self._heartbeater: Heartbeater | None = first
         self._answers: set[asyncio.Task[None]] = set()
         self._failures = Failures("a beat")
+        self._ended: asyncio.Future[None] = self._loop.create_future()
         self._thread = threading.Thread(target=self._run, name="goncordia-heart", daemon=True)
 
     def start(self) -> None:
@@ -92,7 +95,10 @@ class HeartThread:
         """End the thread, and wait until its connection is closed."""
         self._stopping.set()
         self._wake.set()
-        await asyncio.to_thread(self._thread.join)
+        # Not by the loop's executor: its threads may all be with what handlers have left behind.
+        await asyncio.wait((self._ended,), timeout=_LAST)
+        if self._ended.done():
+            self._thread.join()  # it was its last word
         for answer in self._answers:
             answer.cancel()
 
@@ -110,6 +116,7 @@ class HeartThread:
                     soon = self._clock.monotonic() + self._interval * _RETRY_SHARE
                     self._due = min(self._due, soon)
         self._drop_heartbeater()
+        self._on_loop(lambda: self._ended.set_result(None))
 
     def _beat(self) -> bool:
         """Beat once; False: try again soon."""

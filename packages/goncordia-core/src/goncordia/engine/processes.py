@@ -153,6 +153,8 @@ class Processes:
         self._threads = Threads(f"{name}-processes")
         self._idle: list[_Process] = []
         self._busy: set[_Process] = set()
+        self._starting: set[_Process] = set()
+        self._closed = False
         self._tasks: set[asyncio.Task[Any]] = set()
 
     async def run(self, job: Job[Any, Any]) -> object:
@@ -185,15 +187,19 @@ class Processes:
         return msgspec.json.decode(body) if body else None
 
     async def close(self) -> None:
-        """End all processes, and wait for that."""
+        """End all processes, and wait for that, for a bounded time."""
+        self._closed = True
         idle, self._idle = self._idle, []
         for process in idle:
             self._call(process.reap)
-        for process in self._busy:
+        for process in (*self._busy, *self._starting):
             process.kill()
         try:
-            while self._tasks:
-                await asyncio.wait(self._tasks)
+            # Twice: what just started, or died, is reaped by a task of its own. More is not waited
+            # for: it was killed, and what does not go by then is the system's.
+            for _ in range(2):
+                if self._tasks:
+                    await asyncio.wait(self._tasks, timeout=_REAP)
         finally:
             self._threads.close()
 
@@ -220,6 +226,9 @@ class Processes:
             process: _Process = await self._threads.call(make)
         except Exception as error:
             raise WorkerProcessError(f"worker process did not start: {error!r}; {_MAIN}") from error
+        self._starting.add(process)
+        if self._closed:
+            process.kill()
         try:
             await process.receive()
         except OSError:
@@ -227,6 +236,8 @@ class Processes:
             raise WorkerProcessError(
                 f"worker process did not start ({_reason(code)}); {_MAIN}"
             ) from None
+        finally:
+            self._starting.discard(process)
         return process
 
     def _call(self, function: Any) -> asyncio.Task[Any]:
