@@ -23,7 +23,7 @@ from goncordia.limits import LimitKey
 __all__ = ["KeySlots", "KeyedRate", "Later", "SharedKeyedRate", "key_of"]
 
 _LONGEST: Final = 300.0
-"""Seconds for which a job goes back at most: the limit may be changed meanwhile."""
+"""Seconds for which a job goes back at most, beyond the next token: the limit may be changed."""
 
 _SWEEP: Final = 1000
 _PAUSE: Final = 1.0
