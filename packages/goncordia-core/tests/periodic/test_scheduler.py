@@ -160,6 +160,19 @@ class TestItsLife:
         await asyncio.wait_for(running, 5)
         assert await kit.times() == at("00:01")
 
+    async def test_a_signal_gives_up_a_start(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        kit, opening = Kit(), asyncio.Event()
+
+        async def ready() -> None:
+            opening.set()
+            await asyncio.get_running_loop().create_future()
+
+        monkeypatch.setattr(kit.driver, "ready", ready)
+        running = asyncio.create_task(kit.scheduler(minutely()).run())
+        await opening.wait()
+        signal.raise_signal(signal.SIGTERM)
+        await asyncio.wait_for(running, 30)
+
     async def test_signals_reach_only_the_main_thread(self) -> None:
         scheduler = Kit().scheduler(minutely())
         with pytest.raises(ConfigurationError, match=r"CronScheduler\.run: signals reach only the"):

@@ -23,7 +23,7 @@ from goncordia.payload.codecs import Codec
 from goncordia.periodic.firing import Firing
 from goncordia.periodic.job import PeriodicJob
 from goncordia.periodic.schedules import EPOCH
-from goncordia.pool.signals import shutdown_signals
+from goncordia.pool.signals import shutdown_signals, unless
 
 __all__ = ["CronScheduler"]
 
@@ -171,11 +171,13 @@ class CronScheduler:
             Others: see :meth:`start`.
         """
         with shutdown_signals("CronScheduler") as asked:
+            told = asyncio.ensure_future(asked.wait())
             try:
                 if not self._started:
-                    await self.start()
-                await asked.wait()
+                    await unless(told, self.start())
+                await told
             finally:
+                told.cancel()
                 await self.stop()
 
     # ---------------------------------------------------------------- work

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Self
 
@@ -29,7 +29,7 @@ from goncordia.payload.codecs import Codec
 from goncordia.pool.draining import look_for_jobs
 from goncordia.pool.hooks import PoolHooks
 from goncordia.pool.life import Life
-from goncordia.pool.signals import shutdown_signals
+from goncordia.pool.signals import shutdown_signals, unless
 from goncordia.registry import Middleware, Registry
 from goncordia.retry import DEFAULT_RETRY, RetryRule
 
@@ -260,9 +260,9 @@ class WorkerPool:
             told = asyncio.ensure_future(asked.wait())
             try:
                 if self._life is None:
-                    await _unless(told, self.start())
+                    await unless(told, self.start())
                 if self._life is not None:
-                    await _unless(told, self._life.over())
+                    await unless(told, self._life.over())
             finally:
                 told.cancel()
                 await self.stop()
@@ -308,17 +308,6 @@ class WorkerPool:
                 engine.lanes.look(left if left < poll else 0.0)
             await engine.wait_for_change(min(left, poll))
         raise GoncordiaError("WorkerPool.drain: the pool was stopped before it was done")
-
-
-async def _unless(told: asyncio.Future[Any], work: Coroutine[Any, Any, None]) -> None:
-    """Do the work, and give it up when it is told."""
-    doing = asyncio.ensure_future(work)
-    try:
-        await asyncio.wait((doing, told), return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        if not doing.done():
-            doing.cancel()
-    await asyncio.gather(doing, return_exceptions=told.done())
 
 
 def _checked(driver: object) -> AnyDriver:

@@ -7,14 +7,14 @@ import logging
 import os
 import signal
 import threading
-from collections.abc import Generator
+from collections.abc import Coroutine, Generator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Final
+from typing import Any, Final
 
 from goncordia.errors import ConfigurationError
 
-__all__ = ["end_at", "shutdown_signals"]
+__all__ = ["end_at", "shutdown_signals", "unless"]
 
 _logger = logging.getLogger("goncordia.pool")
 
@@ -93,3 +93,14 @@ def _forget(loop: asyncio.AbstractEventLoop) -> None:
             loop.remove_signal_handler(number)
         except NotImplementedError:  # Windows
             signal.signal(number, signal.SIG_DFL)
+
+
+async def unless(told: asyncio.Future[Any], work: Coroutine[Any, Any, None]) -> None:
+    """Do the work, and give it up when it is told."""
+    doing = asyncio.ensure_future(work)
+    try:
+        await asyncio.wait((doing, told), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        if not doing.done():
+            doing.cancel()
+    await asyncio.gather(doing, return_exceptions=told.done())
