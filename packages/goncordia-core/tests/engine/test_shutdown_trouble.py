@@ -101,7 +101,7 @@ async def test_stopping_twice_is_harmless_and_both_wait_for_the_end(stand: Stand
 async def test_a_stop_in_an_outage_waits_for_the_answer_to_the_last_result(stand: Stand) -> None:
     gate = stand.gated()
     handle = await stand.enqueue()
-    pool = stand.pool(shutdown_timeout=300)
+    pool = stand.pool(shutdown_timeout=310)
     await pool.start()
     await stand.advance(0)
     stand.wire.down = True
@@ -177,7 +177,7 @@ async def test_a_backend_that_comes_back_at_the_last_moment_gets_what_was_interr
     await stand.advance(32)
     assert not stopping.done()
     stand.wire.heal()
-    await stand.advance(2.5)
+    await stand.advance(2.5)  # it repeats after 2 s at most
     await stopping
     row = await stand.row(handle)
     assert (row.state, row.attempt) == (JobState.AVAILABLE, 0)
