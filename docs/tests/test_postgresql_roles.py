@@ -246,7 +246,7 @@ async def test_doctor_says_what_a_role_may(pg_roles: Roles) -> None:
             pg_roles.grant(page(name))
         (of_worker,) = await rights(pg_roles.worker, pg_roles.schema)
         (of_web,) = await rights(pg_roles.enqueuer, pg_roles.schema)
-        assert "INSERT on job" in of_worker
+        assert "may work on jobs, but lacks INSERT on job, to enqueue" in of_worker
         assert "may enqueue, but not work" in of_web
         pg_roles.grant("GRANT INSERT ON {schema}.job TO {worker}")
         assert await rights(pg_roles.worker, pg_roles.schema) == []

@@ -78,8 +78,24 @@ def test_of_a_good_server_nothing_is_said() -> None:
         ),
         (
             {"tables": (table("job", True, False, True, True),)},
+            "warning",
+            "'me' may work on jobs, but lacks INSERT on job, to enqueue (handlers, cron); which",
+        ),
+        (
+            {"tables": (table("job", True, False, True, False),)},
+            "warning",
+            "but lacks INSERT on job, to enqueue (handlers, cron), DELETE on job, to delete "
+            "finished ones (retention); which rights",
+        ),
+        (
+            {
+                "tables": (
+                    table("job", True, False, True, True),
+                    table("session", True, False, True, True),
+                )
+            },
             "error",
-            "'me' may neither enqueue nor work on jobs: it lacks INSERT on job; which rights",
+            "'me' may neither enqueue nor work on jobs: it lacks INSERT on job, INSERT on session",
         ),
         (
             {"tables": (table("job", False, True, False, False, some=True),)},

@@ -131,6 +131,11 @@ def _switches(values: Sequence[str]) -> Iterator[Finding]:
 _RIGHTS: Final = ("SELECT", "INSERT", "UPDATE", "DELETE")
 _READ_ONLY: Final = frozenset({"migration", "queue"})
 """Who works only reads these: a queue is written to by who pauses it."""
+_DISPENSABLE: Final = {
+    "INSERT on job": "to enqueue (handlers, cron)",
+    "DELETE on job": "to delete finished ones (retention)",
+}
+"""What some who work do without."""
 
 
 def _tables(rows: Sequence[Sequence[Any]], schema: str, role: str) -> Iterator[Finding]:
@@ -147,7 +152,14 @@ def _tables(rows: Sequence[Sequence[Any]], schema: str, role: str) -> Iterator[F
             enqueues = has["INSERT"] and reads_some
     if not missing:
         return
-    lacks = f"{', '.join(missing)}; which rights are for what is in {ROLES}"
+    where = f"which rights are for what is in {ROLES}"
+    if _DISPENSABLE.keys() >= set(missing):
+        without = ", ".join(f"{right}, {_DISPENSABLE[right]}" for right in missing)
+        yield Finding(
+            "warning", f"the role {role!r} may work on jobs, but lacks {without}; {where}"
+        )
+        return
+    lacks = f"{', '.join(missing)}; {where}"
     if enqueues:
         yield Finding(
             "warning", f"the role {role!r} may enqueue, but not work on jobs: it lacks {lacks}"
