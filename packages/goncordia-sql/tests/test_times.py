@@ -10,7 +10,9 @@ from goncordia.driver import After, At
 from goncordia_sql.times import IntegerTimes, NativeTimes, Times
 
 BOTH = pytest.mark.parametrize("times", [IntegerTimes(), NativeTimes()], ids=["integer", "native"])
-TIMES = st.datetimes(timezones=st.just(UTC))
+FIRST, LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+DAY = timedelta(days=1)
+TIMES = st.timedeltas(timedelta(0), LAST - FIRST - 2 * DAY).map(lambda since: FIRST + DAY + since)
 
 
 @BOTH
@@ -18,6 +20,15 @@ TIMES = st.datetimes(timezones=st.just(UTC))
 def test_what_is_stored_comes_back(times: Times, time: datetime) -> None:
     assert times.decode(times.encode(time)) == time
     assert times.decode(times.encode(time)).tzinfo is UTC
+
+
+@pytest.mark.parametrize("offset", [-1439, 1439])
+@pytest.mark.parametrize("end", [FIRST, LAST])
+def test_native_times_are_times_in_every_time_zone(end: datetime, offset: int) -> None:
+    stored = NativeTimes().encode(end)
+    zone = timezone(timedelta(minutes=offset))
+    assert NativeTimes().decode(stored.astimezone(zone)) == stored
+    assert abs(stored - end) == DAY
 
 
 @BOTH
@@ -47,5 +58,7 @@ def test_what_a_request_means(times: Times) -> None:
 def test_integers_are_microseconds_since_1970() -> None:
     moment = datetime(1970, 1, 1, 0, 0, 1, 2, UTC)
     assert IntegerTimes().encode(moment) == 1_000_002
+    for end in (FIRST, LAST):
+        assert IntegerTimes().decode(IntegerTimes().encode(end)) == end
     east = timezone(timedelta(hours=2))
     assert IntegerTimes().encode(moment.astimezone(east)) == 1_000_002

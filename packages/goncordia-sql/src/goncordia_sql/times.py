@@ -12,6 +12,9 @@ __all__ = ["IntegerTimes", "NativeTimes", "Times"]
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
+_DAY: Final = timedelta(days=1)
+_FIRST: Final = datetime.min.replace(tzinfo=UTC) + _DAY
+_LAST: Final = datetime.max.replace(tzinfo=UTC) - _DAY
 
 
 class Times(ABC):
@@ -71,11 +74,15 @@ class IntegerTimes(Times):
 
 
 class NativeTimes(Times):
-    """Aware ``datetime`` objects, as the library takes and gives them."""
+    """Aware ``datetime`` objects, as the library takes and gives them.
+
+    A library may give them in any time zone, in which those of the calendar's first and last day
+    may be none, and may take its ends for infinite: such times are kept as the day next to them.
+    """
 
     def encode(self, time: datetime, /) -> datetime:
         """See :meth:`Times.encode`."""
-        return time
+        return min(max(time, _FIRST), _LAST)
 
     def decode(self, stored: datetime, /) -> datetime:
         """See :meth:`Times.decode`."""

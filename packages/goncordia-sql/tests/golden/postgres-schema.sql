@@ -37,7 +37,8 @@ CREATE TABLE "goncordia".job (
     args_raw bytea,
     errors text,
     checkpoint text,
-    output text
+    output text,
+    CONSTRAINT job_times_are_finite CHECK (isfinite(run_at) AND isfinite(unique_until))
 ) WITH (fillfactor = 70, 
     autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 2000,
     autovacuum_vacuum_insert_scale_factor = 0.1, autovacuum_analyze_scale_factor = 0.05,

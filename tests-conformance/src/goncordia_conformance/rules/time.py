@@ -20,6 +20,14 @@ HOUR = 3600.0
 SetSkew: TypeAlias = Callable[[float], None]
 
 skews = pytest.mark.parametrize("skew", [-HOUR, HOUR])
+ends = pytest.mark.parametrize(
+    ("end", "state"),
+    [
+        (datetime.min.replace(tzinfo=UTC), JobState.AVAILABLE),
+        (datetime.max.replace(tzinfo=UTC), JobState.SCHEDULED),
+    ],
+    ids=["first", "last"],
+)
 
 
 class TimeTests(Conformance, rule=5):
@@ -47,6 +55,45 @@ class TimeTests(Conformance, rule=5):
         rows = await lab.rows(*[await lab.add(run_at=At(time)) for time in times])
         assert [row.run_at for row in rows] == times
         assert [row.state for row in rows] == [JobState.AVAILABLE, JobState.SCHEDULED]
+
+    @ends
+    async def test_the_ends_of_the_calendar_are_times_like_others(
+        self, lab: Lab, end: datetime, state: JobState
+    ) -> None:
+        when, session = At(end), await lab.session()
+        inserted, moved = await lab.add(run_at=when), await lab.add()
+        assert (await lab.change(moved, "reschedule", when)).state == state
+        job_ids = [inserted, moved]
+        for to in ("snooze", "retry"):
+            row = await lab.running(session, queue=to)
+            await lab.finish(row, to, when=when)
+            job_ids.append(row.id)
+        for row in await lab.rows(*job_ids):
+            assert row.state in {state, JobState.RETRYABLE}
+            # A backend may need a day of room for the time zones of its connections.
+            assert abs(row.run_at - end) <= timedelta(days=1)
+        stats = {each.name: each for each in await lab.executor.queue_stats()}
+        assert stats["snooze"].available == (1 if state == JobState.AVAILABLE else 0)
+        asked = ["default", "snooze", "retry"]
+        due = job_ids if state == JobState.AVAILABLE else []
+        assert sorted(ids(await session.fetch(10, *asked))) == sorted(due)
+        result = await session.ask(10, *asked)
+        assert (result.jobs, result.lost) == ([], False)
+        assert result.next_due_in is None or result.next_due_in > HOUR
+
+    @needs("unique_jobs")
+    @ends
+    async def test_a_key_is_held_to_the_ends_of_the_calendar(
+        self, lab: Lab, end: datetime, state: JobState
+    ) -> None:
+        holder = await lab.add(unique_key=b"k", unique_hold=At(end))
+        job = lab.job(unique_key=b"k")
+        (result,) = await lab.executor.insert_many([job])
+        is_over = state == JobState.AVAILABLE
+        assert result.status == ("INSERTED" if is_over else "DUPLICATE")
+        hold = (await lab.row(holder)).unique_hold
+        assert isinstance(hold, At)
+        assert abs(hold.when - end) <= timedelta(days=1)
 
     async def test_a_millisecond_is_kept(self, lab: Lab) -> None:
         due = await lab.at(0.123)

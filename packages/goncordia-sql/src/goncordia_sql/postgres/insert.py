@@ -191,7 +191,7 @@ class PostgresInsert(Inserting):
         """The values of the ``_SHARED``, in order."""
         run_at = delay = None
         if isinstance(job.run_at, At):
-            run_at = job.run_at.when
+            run_at = self.dialect.times.encode(job.run_at.when)
         else:
             delay = 0.0 if job.run_at is None else float(job.run_at.seconds)
         return (run_at, delay, *self.codec.given_values(job), *self.codec.hold_values(job))

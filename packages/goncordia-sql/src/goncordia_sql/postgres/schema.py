@@ -92,7 +92,8 @@ CREATE TABLE {dialect.job} (
     args_raw bytea,
     errors text,
     checkpoint text,
-    output text
+    output text,
+    CONSTRAINT job_times_are_finite CHECK (isfinite(run_at) AND isfinite(unique_until))
 ) WITH (fillfactor = 70, {_BUSY_TABLE})"""
 
 
