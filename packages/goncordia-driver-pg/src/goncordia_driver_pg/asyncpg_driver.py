@@ -114,6 +114,7 @@ class AsyncpgDriver(PostgresDriver[AsyncpgTx, NoTransactions]):
         return cls(read.dsn, schema=read.schema, side=read.side, prepare=read.prepare)
 
     async def _pool(self) -> AsyncPool:
+        self._home.enter()
         return await self._pools.get()
 
     async def _make_pool(self) -> AnyPool:

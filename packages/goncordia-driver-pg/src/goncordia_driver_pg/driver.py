@@ -22,6 +22,7 @@ from goncordia.errors import MigrationRequiredError
 from goncordia_driver_pg.connections import AsyncPool, Library, Runner
 from goncordia_driver_pg.doctor import examine, server
 from goncordia_driver_pg.executor import PgExecutor
+from goncordia_driver_pg.forks import Home
 from goncordia_driver_pg.gate import Gate
 from goncordia_driver_pg.heart import PgHeartbeater
 from goncordia_driver_pg.listener import PgListener
@@ -84,6 +85,7 @@ class PostgresDriver(BaseDriver[Tx_contra, SyncTx_contra]):
         self._migrations = migrations(self._dialect)
         self._notify = Notify(self._dialect)
         self._runner = Runner(library, schema, always_begin=always_begin)
+        self._home = Home()
         self._gate = Gate()
         self._notifier = Notifier(self.clock, self._say, self._gate)
         self._watcher = Watcher(self._say_of_jobs, self._gate)
@@ -167,6 +169,7 @@ class PostgresDriver(BaseDriver[Tx_contra, SyncTx_contra]):
         await self._watcher.flush()
         await self._notifier.flush()
         await self._close_pools()
+        self._home.leave()
         await super().aclose()
 
     # ---------------------------------------------------------------- what it gives

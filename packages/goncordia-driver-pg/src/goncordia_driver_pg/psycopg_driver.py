@@ -137,6 +137,7 @@ class PsycopgDriver(PostgresDriver["psycopg.AsyncConnection[Any]", "psycopg.Conn
     async def _pool(self) -> AsyncPool:
         if self._given_sync is not None:
             raise ConfigurationError(_SYNC_ONLY)
+        self._home.enter()
         return await self._pools.get()
 
     async def _make_pool(self) -> AnyPool:
@@ -214,6 +215,7 @@ class PsycopgDriver(PostgresDriver["psycopg.AsyncConnection[Any]", "psycopg.Conn
     def close(self) -> None:
         """:meth:`aclose`, for synchronous code."""
         self._close_sync()
+        self._home.leave()
         if self._given_sync is None:
             super().close()
 
@@ -226,6 +228,7 @@ class PsycopgDriver(PostgresDriver["psycopg.AsyncConnection[Any]", "psycopg.Conn
         return pool
 
     def _open_pool(self) -> PsycopgSyncPool:
+        self._home.enter()
         with self._opening:
             pool = self._given_sync or self._own_sync
             if pool is None:
