@@ -353,7 +353,8 @@ async def test_locks_time_outs_and_a_pool_that_is_too_small(
 ) -> None:
     async def lock(_: int) -> None:
         async with await psycopg.AsyncConnection.connect(server.dsn) as connection:
-            await connection.execute(f'LOCK TABLE "{schema}".job IN ACCESS EXCLUSIVE MODE')
+            query = f'LOCK TABLE "{schema}".job IN ACCESS EXCLUSIVE MODE'
+            await connection.execute(query.encode())
             await asyncio.sleep(1.5)
 
     options = "options=-c%20lock_timeout%3D800%20-c%20statement_timeout%3D1000"

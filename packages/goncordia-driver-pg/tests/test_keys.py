@@ -37,5 +37,5 @@ async def test_holders_whose_time_is_over_are_taken_in_one_order_by_all(
     for number in range(5):
         keys = [f"{number:02} {n:03}".encode() for n in range(100)]
         await executor.insert_many(jobs(keys))
-        found = await asyncio.gather(caller(keys), caller(keys[::-1]))
-        assert found == [{"INSERTED"}, {"INSERTED"}]
+        found = tuple(await asyncio.gather(caller(keys), caller(keys[::-1])))
+        assert found == ({"INSERTED"}, {"INSERTED"})

@@ -9,9 +9,9 @@ import psycopg
 import pytest
 
 from goncordia.driver import At, JobState, ListFilter, NewJob
-from goncordia_driver_pg import AsyncpgDriver
+from goncordia_driver_pg import AsyncpgDriver, PsycopgDriver
 
-from .conftest import Make
+Make = Callable[..., AsyncpgDriver | PsycopgDriver]
 
 ENDS = [datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -16,8 +18,8 @@ INSERT = PostgresOperations(PostgresDialect(ParamStyle.NUMBERED_DOLLAR)).insert
 ids = JobIds(SystemClock())
 
 
-def job(**fields: object) -> NewJob:
-    return NewJob(**{"id": ids(), "kind": "work", "args": b"{}", **fields})  # type: ignore[arg-type]  # of the fields
+def job(**fields: Any) -> NewJob:
+    return NewJob(**{"id": ids(), "kind": "work", "args": b"{}", **fields})
 
 
 def looks_first(jobs: list[NewJob], *, attempts: int = 3) -> list[bool]:

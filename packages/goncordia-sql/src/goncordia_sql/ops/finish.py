@@ -157,7 +157,7 @@ class Finishing(Topic, ABC):
         """The jobs, and which of the others are there, but held by somebody."""
         held = self._held if wait else self._held_free
         rows = (yield held(ids=self.dialect.ids(ids))).rows
-        jobs = {ids[row[0]]: _Held(row[1:]) for row in rows}
+        jobs: dict[UUID, _Held] = {ids[row[0]]: _Held(row[1:]) for row in rows}
         if wait or len(jobs) == len(ids):
             return jobs, frozenset()
         there = yield self._there(ids=self.dialect.ids(ids))
