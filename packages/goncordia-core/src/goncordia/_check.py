@@ -91,13 +91,18 @@ def name(field: str, value: object, *, longest: int = MAX_NAME) -> str:
     return plain
 
 
-def names(field: str, value: object) -> tuple[str, ...]:
-    """Names, in order and each once; a single str is refused."""
+def names(field: str, value: object, *, once: bool = False) -> tuple[str, ...]:
+    """Names, in order and each once; ``once``: a second is refused. So is a single str."""
     given: object = value
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
         refuse(field, given, "a sequence of names, such as ['mail']")
-    items = enumerate(cast("Iterable[object]", value))
-    return tuple(dict.fromkeys(name(f"{field}[{i}]", item) for i, item in items))
+    found: dict[str, None] = {}
+    for i, item in enumerate(cast("Iterable[object]", value)):
+        plain = name(f"{field}[{i}]", item)
+        if once and plain in found:
+            raise ConfigurationError(f"{field}[{i}]: {plain!r} is there already; name each once")
+        found[plain] = None
+    return tuple(found)
 
 
 def whole(field: str, value: object, low: int, high: int = MAX_INT) -> int:

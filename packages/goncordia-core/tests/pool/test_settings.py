@@ -64,6 +64,7 @@ def refusal(kit: Kit, **settings: Any) -> str:
         ("queues", ["a" * 129], "short enough: 129 characters, at most 128 are allowed"),
         ("queues", ["a\n"], r"queues[0]: 'a\n' is not free of control characters"),
         ("queues", [5], "queues[0]: 5 is not a str"),
+        ("queues", ["b", "a", "b"], "queues[2]: 'b' is there already; name each once"),
         # counts
         ("concurrency", 0, "concurrency: 0 is not a whole number from 1 to 100000"),
         ("concurrency", -1, "concurrency: -1 is not a whole number from 1 to 100000"),
@@ -163,7 +164,7 @@ def test_nothing_happens_at_construction(kit: Kit) -> None:
     "settings",
     [
         {},
-        {"queues": ("a", "b", "a")},
+        {"queues": ("a", "b")},
         {"queues": ["q" * 128]},
         {"concurrency": 1, "max_pending": 0, "lanes": 64},
         {"concurrency": 100_000, "max_pending": None},
@@ -189,8 +190,8 @@ def test_what_is_right_is_taken(kit: Kit, settings: dict[str, Any]) -> None:
     assert make(kit.driver, kit.registry, **settings).running == 0
 
 
-def test_queues_are_kept_once_and_in_order(kit: Kit) -> None:
-    pool = WorkerPool(kit.driver, kit.registry, queues=["b", "a", "b"])
+def test_queues_are_kept_in_order(kit: Kit) -> None:
+    pool = WorkerPool(kit.driver, kit.registry, queues=["b", "a"])
     assert pool._settings.queues == ("b", "a")
 
 

@@ -104,7 +104,8 @@ class Settings:
         if isinstance(queues, Set):
             refuse("queues", queues, "in order: a set has none; give a list, the most urgent first")
         weights = _weights(queues) if isinstance(queues, Mapping) else None
-        checked_queues = names("queues", list(queues) if weights is not None else queues)
+        listed = list(queues) if weights is not None else queues
+        checked_queues = names("queues", listed, once=True)
         if not checked_queues:
             raise ConfigurationError("queues: [] is empty; name at least one queue")
         held = seconds("lease", lease)
