@@ -191,10 +191,13 @@ def test_what_is_refused(
 
 
 @pytest.mark.usefixtures("driver")
-def test_an_unknown_state(run: Run) -> None:
-    result = run("jobs", "list", "--state", "done")
+@pytest.mark.parametrize("words", [("jobs", "list", "--state"), ("worker", "--log-level")])
+def test_a_value_that_is_none_of_the_fixed_ones(run: Run, words: tuple[str, ...]) -> None:
+    result = run(*words, "done")
     assert result.exit_code == 2
-    assert "--state" in result.stderr
+    said = " ".join(result.stderr.replace("│", "").split())
+    first = {"--state": "available", "--log-level": "debug"}[words[-1]]
+    assert f"Invalid value for '{words[-1]}': 'done' is not one of '{first}', " in said
 
 
 def test_a_queue_of_finished_jobs_is_known(run: Run, client: SyncClient[MemoryTx]) -> None:

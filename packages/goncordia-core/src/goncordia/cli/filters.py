@@ -10,6 +10,7 @@ from uuid import UUID
 import typer
 
 from goncordia.cli import completing
+from goncordia.cli.choosing import one_of
 from goncordia.client import Client
 from goncordia.driver import JobState
 from goncordia.errors import ConfigurationError
@@ -29,7 +30,7 @@ __all__ = [
     "where",
 ]
 
-States: TypeAlias = Annotated[list[JobState] | None, typer.Option(help="Any of these states.")]
+States: TypeAlias = Annotated[list[JobState] | None, one_of(JobState, "Any of these states.")]
 Kinds: TypeAlias = Annotated[
     list[str] | None, typer.Option(help="Any of these kinds.", autocompletion=completing.kinds)
 ]

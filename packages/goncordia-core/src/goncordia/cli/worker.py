@@ -10,6 +10,7 @@ import typer
 
 from goncordia.cli import completing
 from goncordia.cli.backend import Url, driver_of, run
+from goncordia.cli.choosing import one_of
 from goncordia.cli.loading import load_registry
 from goncordia.cli.outcome import reported
 from goncordia.cli.settings import read_settings
@@ -70,7 +71,7 @@ def worker(
             help="Seconds that running jobs have to end when a signal comes.", show_default="30"
         ),
     ] = None,
-    log_level: Annotated[LogLevel, typer.Option(help="What is logged, to stderr.")] = LogLevel.INFO,
+    log_level: Annotated[LogLevel, one_of(LogLevel, "What is logged, to stderr.")] = LogLevel.INFO,
 ) -> None:
     """Work jobs until SIGINT or SIGTERM comes, then shut down in order."""
     with reported():
