@@ -10,6 +10,7 @@ import pytest
 
 from goncordia import DriverBusyError, DriverError, JobState
 from goncordia.driver import FetchRequest, FetchResult, Finish, Outcome
+from goncordia.engine.events import ResultLost
 from goncordia.memory.executor import MemoryExecutor
 
 from .stand import Stand, Work
@@ -116,6 +117,33 @@ async def test_while_a_transaction_holds_a_job_its_result_is_sent_less_and_less(
         monkeypatch.undo()
         await stand.advance(1)
         assert await stand.state(handle) == "completed"
+
+
+async def test_a_result_that_was_not_taken_yet_was_not_stored(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exchange = MemoryExecutor.exchange
+
+    async def holding(
+        self: MemoryExecutor, finishes: Sequence[Finish], request: FetchRequest | None, /
+    ) -> tuple[list[Outcome], FetchResult | None]:
+        _, result = await exchange(self, [], request)
+        return [Outcome("BUSY") for _ in finishes], result
+
+    monkeypatch.setattr(MemoryExecutor, "exchange", holding)
+    gate = stand.gated()
+    gate.open()
+    handle = await stand.enqueue()
+    async with stand.working():
+        await stand.advance(0.1)
+        row = await stand.row(handle)
+        assert row.claim is not None
+        taken_back = Finish(row.claim, "discard", rescue=True)
+        await stand.memory.executor().finish_many([taken_back])
+        monkeypatch.undo()
+        await stand.advance(1)
+    (lost,) = stand.seen(ResultLost)
+    assert (lost.state, lost.certain) == (JobState.DISCARDED, True)
 
 
 @pytest.mark.parametrize("times", [1, 3])

@@ -158,6 +158,36 @@ async def test_other_jobs_of_the_queue_stay_as_they_are(driver: AnyDriver) -> No
         assert (info.state, info.attempt, info.errors) == ("available", 0, ())
 
 
+async def test_other_jobs_go_back_before_they_start(driver: AnyDriver) -> None:
+    client = Client(driver)
+    mixed = Registry()
+
+    @mixed.worker(Resize)
+    async def wait_for_the_other(job: Job[Resize]) -> None:
+        async with asyncio.timeout(30):  # it is a moment
+            while (await client.get(other)).state == "running":  # noqa: ASYNC110  # no event tells
+                await asyncio.sleep(0)
+
+    other = await client.enqueue(Resize(2), timeout=0.001, max_attempts=1)
+    result = await WorkerHelper(mixed, driver).work(Resize(1))
+    assert result.state == "completed"
+    info = await client.get(other)
+    assert (info.state, info.attempt, info.errors) == ("available", 0, ())
+
+
+async def test_any_number_of_jobs_may_be_before_it(driver: AnyDriver) -> None:
+    client = Client(driver)
+    await client.enqueue(Sync("well"), payload_version=9)  # no worker can read it
+    for _ in range(12):
+        await client.enqueue_many([Sync("well")] * 100)
+    before = {info.id: (info.state, info.run_at) async for info in client.list_all()}
+    result = await WorkerHelper(registry, driver).work(Sync("well"))
+    assert result.state == "completed"
+    after = {info.id: (info.state, info.run_at) async for info in client.list_all()}
+    del after[result.info.id]
+    assert after == before
+
+
 async def test_settings_are_those_of_a_pool() -> None:
     seen.clear()
     helper = WorkerHelper(registry, max_attempts=1, middleware=[noted])

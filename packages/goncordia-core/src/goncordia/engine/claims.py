@@ -84,6 +84,12 @@ class Claims:
             self._runs.add(run)
         self._post(run, finish)
 
+    def withhold(self, run: Run, finish: Finish) -> None:
+        """A new claim that is not to be run: it takes no room, and ends by :meth:`take_back`."""
+        self._runs.add(run)
+        run.finish = finish
+        run.state = RunState.SENDING
+
     def started(self, run: Run) -> None:
         """The run has left ``pending`` and its task is made."""
         run.state = RunState.RUNNING
@@ -134,11 +140,16 @@ class Claims:
         """What was to be sent could not be; send this in its place."""
         self._post(run, finish)
 
-    def take_back(self, runs: Iterable[Run]) -> None:
-        """Results whose sending was broken off; they are to be sent again."""
+    def take_back(self, runs: Iterable[Run], *, unanswered: bool = False) -> None:
+        """Results that are to be sent after all, or again.
+
+        Args:
+            runs: whose.
+            unanswered: their sending was broken off, so that they may have been stored.
+        """
         for run in runs:
             if run.state is RunState.SENDING and run.finish is not None:
-                run.repeated = True
+                run.repeated = run.repeated or unanswered
                 self._post(run, run.finish)
 
     def answered(self, *runs: Run) -> None:

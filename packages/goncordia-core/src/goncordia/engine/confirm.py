@@ -88,7 +88,7 @@ class Confirmer:
                 lambda: self._end(finish), "confirming a transaction"
             )
         except asyncio.CancelledError:
-            self._claims.take_back([run])
+            self._claims.take_back([run], unanswered=True)
             raise
         except Exception:
             _logger.exception(

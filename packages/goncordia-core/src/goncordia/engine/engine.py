@@ -35,6 +35,7 @@ from goncordia.engine.shape import Shape
 from goncordia.engine.shed import Shedder
 from goncordia.engine.shutdown import Shutdown
 from goncordia.engine.signal import Signal
+from goncordia.engine.single import Single
 from goncordia.engine.threads import Threads
 from goncordia.engine.turns import Turns
 from goncordia.engine.workers import Worker
@@ -177,6 +178,8 @@ class Engine:
             observe=observe,
         )
         self._confirmer.on_freed = self.lanes.look
+        only = settings.only
+        self._single = None if only is None else Single(claims, self.lanes, only)
         self.rescuer = Rescuer(
             executor,
             calls,
@@ -268,6 +271,8 @@ class Engine:
             How many claims were not answered.
         """
         self._stopping = self.lanes.stopping = True
+        if self._single is not None:
+            self._single.end()
         self.dispatcher.stop()
         self._ready.set_all()
         try:
@@ -379,6 +384,8 @@ class Engine:
         claim = row.claim
         assert claim is not None  # noqa: S101  # a fetched job is claimed
         run = Run(row, claim, self._workers.get(row.kind))
+        if self._single is not None and not self._single.takes(run):
+            return
         if (reason := self.why_not(row)) is not None:
             self._give_back(run, reason, UNKNOWN_KIND_DELAY)
         elif surplus := self._shape.surplus(row.kind):

@@ -168,7 +168,7 @@ class Lanes:
             try:
                 error = await self._turn(runs, request)
             except BaseException:
-                self._claims.take_back(runs)
+                self._claims.take_back(runs, unanswered=True)
                 raise
             finally:
                 self.busy -= 1

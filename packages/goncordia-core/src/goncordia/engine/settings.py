@@ -7,6 +7,7 @@ import socket
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Final
+from uuid import UUID
 
 from goncordia._check import (
     Duration,
@@ -42,7 +43,11 @@ _MAX_WEIGHT: Final = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The checked settings; see :class:`goncordia.WorkerPool` for what each means."""
+    """The checked settings; see :class:`goncordia.WorkerPool` for what each means.
+
+    Attributes:
+        only: run this job, once, and no other; for single attempts in tests. None: all.
+    """
 
     queues: tuple[str, ...]
     weights: Mapping[str, int] | None
@@ -68,6 +73,7 @@ class Settings:
     lanes: int
     retention: Retention | None
     codecs: Mapping[str, Codec]
+    only: UUID | None = None
 
     @classmethod
     def checked(

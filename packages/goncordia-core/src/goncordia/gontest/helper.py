@@ -18,12 +18,12 @@ from goncordia.clock import SystemClock
 from goncordia.driver import AnyDriver, FinishTo, JobState
 from goncordia.engine.events import Event, JobFinished, JobGivenBack, JobStarted
 from goncordia.errors import ConfigurationError
-from goncordia.gontest.pools import checked_settings, registry_of, worker_pool
+from goncordia.gontest.pools import SinglePool, checked_settings, registry_of
 from goncordia.job import Job, SyncJob
 from goncordia.memory import MemoryDriver
 from goncordia.options import InsertOptions
 from goncordia.payload.tasks import Task
-from goncordia.registry import CallNext, Registry
+from goncordia.registry import Registry
 
 __all__ = ["WorkResult", "WorkerHelper", "require_work"]
 
@@ -31,8 +31,8 @@ A = TypeVar("A", bound=JobArgs)
 S = TypeVar("S")
 R = TypeVar("R")
 
-_MANY: Final = 1000
-"""Slots: a job that is not meant waits in one until the pool stops, and goes back unharmed."""
+_AT_ONCE: Final = 100
+"""So many jobs are claimed at a time in search of the one that is meant."""
 
 _OWN: Final = frozenset({"queues", "concurrency", "shutdown_timeout", "observer"})
 
@@ -135,14 +135,12 @@ class WorkerHelper(Generic[S]):
         one = _One(info.id)
         own: dict[str, Any] = {
             "queues": [info.queue],
-            "concurrency": _MANY,
+            "concurrency": _AT_ONCE,
             "shutdown_timeout": 0,
-            "middleware": [one.gate, *self._settings.get("middleware", ())],
             "observer": one.observe,
         }
         registry = registry_of(self._registry, self._app, frozenset({info.kind}))
-        pool = worker_pool(self._driver, registry, **{**self._settings, **own})
-        async with pool:
+        async with SinglePool(self._driver, registry, info.id, **self._settings, **own):
             begun = await one.begun()
             if begun:
                 await one.over
@@ -170,23 +168,16 @@ class WorkerHelper(Generic[S]):
 
 
 class _One:
-    """Lets one attempt of one job pass; others wait at the gate until the pool stops."""
+    """What becomes of one attempt of one job."""
 
     def __init__(self, job_id: UUID) -> None:
         self._job_id = job_id
-        self._passed = False
         loop = asyncio.get_running_loop()
         self._begun: asyncio.Future[bool] = loop.create_future()
         self.over: asyncio.Future[None] = loop.create_future()
         self.error: BaseException | None = None
         self.asked: FinishTo | None = None
         self.given_back = ""
-
-    async def gate(self, job: Job[Any, Any], call_next: CallNext) -> object:
-        if job.id != self._job_id or self._passed:
-            await asyncio.get_running_loop().create_future()
-        self._passed = True
-        return await call_next(job)
 
     def observe(self, event: Event) -> None:
         match event:

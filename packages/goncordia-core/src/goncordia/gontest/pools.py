@@ -5,8 +5,10 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final, TypeVar
+from uuid import UUID
 
 from msgspec import UNSET, UnsetType
 
@@ -19,7 +21,14 @@ from goncordia.options import InsertOpts
 from goncordia.pool import WorkerPool
 from goncordia.registry import Registry, WorkerSpec
 
-__all__ = ["MemoryClient", "checked_settings", "new_client", "registry_of", "worker_pool"]
+__all__ = [
+    "MemoryClient",
+    "SinglePool",
+    "checked_settings",
+    "new_client",
+    "registry_of",
+    "worker_pool",
+]
 
 S = TypeVar("S")
 
@@ -130,5 +139,29 @@ def worker_pool(
     Raises:
         ConfigurationError: a setting is wrong.
     """
+    return WorkerPool(driver, registry_of(registry, app), **_for_a_test(driver, settings))
+
+
+class SinglePool(WorkerPool):
+    """Runs one job, once. What else it claims goes back as it was, without being started.
+
+    Args:
+        driver: where the jobs are.
+        registry: the workers.
+        job_id: the job.
+        settings: those of :func:`worker_pool`.
+
+    Raises:
+        ConfigurationError: a setting is wrong.
+    """
+
+    def __init__(
+        self, driver: AnyDriver, registry: Registry[Any], job_id: UUID, **settings: Any
+    ) -> None:
+        super().__init__(driver, registry, **_for_a_test(driver, settings))
+        self._settings = replace(self._settings, only=job_id)
+
+
+def _for_a_test(driver: AnyDriver, settings: dict[str, Any]) -> dict[str, Any]:
     given: dict[str, Any] = {} if getattr(driver, "clock_given", False) else _QUICK
-    return WorkerPool(driver, registry_of(registry, app), **(given | settings))
+    return given | settings
