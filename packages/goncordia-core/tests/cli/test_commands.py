@@ -19,7 +19,7 @@ from goncordia.cli.loading import load_registry
 from goncordia.memory import MemoryDriver
 from goncordia.registry import Registry
 
-from .conftest import Run
+from .conftest import APP, Run
 
 # ---------------------------------------------------------------- the command itself
 
@@ -82,6 +82,62 @@ def test_main_runs_the_app(
         main()
     assert caught.value.code == 0
     assert capsys.readouterr().out == "nothing to do: the schema is up to date\n"
+
+
+def into_a_full_disk(here: Path, *words: str, **env: str) -> tuple[int, str]:
+    """The exit code, and what is on stderr."""
+    with open("/dev/full", "w") as full:
+        answer = subprocess.run(
+            [sys.executable, "-m", "goncordia", *words],
+            cwd=here,
+            env=os.environ | {"GONCORDIA_URL": "memory://"} | env,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    return answer.returncode, answer.stderr
+
+
+FULL = "goncordia: the output cannot be written: No space left on device\n"
+needs_full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device is always full")
+
+
+@needs_full
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("words", [["--version"], ["--help"], ["jobs", "list"], ["doctor"]])
+def test_output_that_cannot_be_written_is_told(
+    here: Path, words: list[str], unbuffered: str
+) -> None:
+    assert into_a_full_disk(here, *words, PYTHONUNBUFFERED=unbuffered) == (1, FULL)
+
+
+@needs_full
+def test_nor_can_that_of_the_users_module_be_written(here: Path) -> None:
+    (here / "prints_app.py").write_text("print('mine')\n")
+    code, told = into_a_full_disk(here, "worker", "prints_app:registry", PYTHONUNBUFFERED="")
+    assert code == 2  # what went wrong first
+    first, last = told.splitlines(keepends=True)
+    assert first.startswith("goncordia: registry: ")
+    assert last == FULL
+
+
+@needs_full
+def test_an_error_that_is_not_the_outputs_is_shown_as_it_is(here: Path) -> None:
+    raises = "@asynccontextmanager\nasync def full():\n    raise OSError(28, 'mine')\n    yield\n"
+    registry = APP.replace("Registry()", "Registry(lifespan=full)")
+    (here / "full_app.py").write_text(
+        f"from contextlib import asynccontextmanager\n{raises}{registry}"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-m", "goncordia", "worker", "full_app:registry", "--url", "memory://"],
+        cwd=here,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert answer.returncode == 1
+    assert answer.stderr.endswith("OSError: [Errno 28] mine\n")
 
 
 # ---------------------------------------------------------------- migrate

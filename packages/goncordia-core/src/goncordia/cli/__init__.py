@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import signal
 import sys
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 from goncordia.pool.signals import end_at
@@ -28,4 +32,36 @@ def main() -> None:
             file=sys.stderr,
         )
         sys.exit(2)
-    app(prog_name="goncordia")
+    sys.exit(_written(lambda: app(prog_name="goncordia")))
+
+
+def _written(command: Callable[[], object]) -> str | int | None:
+    """The exit code of a command whose output is written; if it cannot be, that is told."""
+    code: str | int | None = None
+    try:
+        try:
+            command()
+        except SystemExit as end:
+            code = end.code
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError as error:
+        if _is_writable():
+            raise
+        if error.errno != errno.EPIPE:  # that one is no trouble: a reader had enough
+            with suppress(OSError):
+                print(f"goncordia: the output cannot be written: {error.strerror}", file=sys.stderr)
+        return code or 1
+    return code
+
+
+def _is_writable() -> bool:
+    """Whether stdout is; if not, it leads nowhere from now on."""
+    try:
+        print(flush=True)
+    except OSError:
+        # What is still in its buffer would be tried once more at the end of the interpreter.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        return False
+    return True
