@@ -162,6 +162,9 @@ class WorkerPool:
     async def start(self) -> None:
         """Connect, enter the registry's lifespan, open a session and start working.
 
+        A session that cannot be opened, since the backend has gone away again or the role lacks a
+        right, is tried again until it can, or until the pool is stopped; a warning says why.
+
         Raises:
             ConfigurationError: the pool is started already, or has no workers.
             DriverError: the backend cannot be reached.
