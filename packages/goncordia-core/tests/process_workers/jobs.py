@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -40,6 +41,17 @@ def _busy(seconds: float) -> None:
 
 def _write_pid(file: str) -> None:
     Path(file).write_text(str(os.getpid()))
+
+
+def _leave_a_fork() -> int:
+    """Its pid; it has all that was open, and outlives us."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of threads, which a fork does not have
+        pid = os.fork()
+    if not pid:
+        time.sleep(120)
+        os._exit(0)
+    return pid
 
 
 def ask(job: ProcessJob[Ask]) -> object:
@@ -77,6 +89,11 @@ def ask(job: ProcessJob[Ask]) -> object:
             os._exit(7)
         case "crash":
             ctypes.string_at(0)
+        case "fork":
+            return _leave_a_fork()
+        case "fork and die":
+            Path(text).write_text(str(_leave_a_fork()))
+            os.kill(os.getpid(), signal.SIGKILL)
         case "for ever":
             _write_pid(text)
             while True:

@@ -6,8 +6,8 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +61,15 @@ class Bench:
         with pytest.raises(JobFailedError):
             await self.ask(what, text, **options)
         return self.errors[-1]
+
+
+@contextmanager
+def ended(pid: int) -> Iterator[None]:
+    """End a process that must have lived until then."""
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGKILL)
 
 
 @pytest.fixture
@@ -177,6 +186,33 @@ async def test_one_that_died_while_idle_costs_no_attempt(bench: Bench) -> None:
         # Its end of the socket may be with the fork server, too, for a moment.
         await until(lambda: not is_alive(pid) and not process.is_idle())
         assert await bench.ask("pid") != pid
+    assert bench.errors == []
+
+
+async def test_a_death_is_seen_though_what_the_process_forked_lives(
+    bench: Bench, tmp_path: Path
+) -> None:
+    file = tmp_path / "pid"
+    async with bench.working():
+        error = await bench.failed("fork and die", file)
+        assert str(error) == "worker process died (signal 9)"
+        with ended(int(file.read_text())):
+            assert await bench.ask("echo", "again") == "again"
+
+
+async def test_the_death_of_one_is_seen_that_forked_in_an_earlier_job(bench: Bench) -> None:
+    async with bench.working(concurrency=1):
+        with ended(await bench.ask("fork")):
+            assert str(await bench.failed("leave")) == "worker process died (exit code 7)"
+
+
+async def test_one_that_forked_and_died_while_idle_costs_no_attempt(bench: Bench) -> None:
+    async with bench.working(concurrency=1):
+        pid = await bench.ask("pid")
+        with ended(await bench.ask("fork")):
+            os.kill(pid, signal.SIGKILL)
+            await until(lambda: not is_alive(pid))
+            assert await bench.ask("pid") != pid
     assert bench.errors == []
 
 

@@ -1,7 +1,7 @@
 """Processes for CPU-bound workers: one for each slot that needs one, killed alone when it must end.
 
 The standard pools lose every job when one process dies, and cannot end a job. Here each process has
-a socket of its own: the end of the socket is the end of that process, and nobody else's concern.
+a socket of its own, which ends with the process: what it forked may have the other end, too.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ import asyncio
 import atexit
 import contextlib
 import multiprocessing
+import os
 import socket
+import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
@@ -73,11 +75,14 @@ class _Process:
                 ours.close()
                 raise
         self._received = bytearray()
+        self._end = _Ending(self._process)
         # At its end the interpreter would wait for a process that waits for us.
         atexit.register(self.kill)
 
     def is_idle(self) -> bool:
         """Whether it is there and waits for a job."""
+        if self._end.has_come():
+            return False
         try:
             self._socket.recv(1, socket.MSG_PEEK)
         except BlockingIOError:
@@ -85,6 +90,19 @@ class _Process:
         except OSError:
             pass
         return False  # its end of the socket is closed
+
+    def watch(self) -> None:
+        """End the socket when the process has ended; to be called on the event loop."""
+        self._end.watch(self._cut)
+
+    def unwatch(self) -> None:
+        """Watch it no more, before it is reaped; to be called on the event loop."""
+        self._end.unwatch()
+
+    def _cut(self) -> None:
+        self.unwatch()
+        with contextlib.suppress(OSError):  # the other end is gone
+            self._socket.shutdown(socket.SHUT_RDWR)
 
     async def send(self, tag: int, body: bytes = b"") -> None:
         """Send a frame."""
@@ -122,7 +140,7 @@ class _Process:
         One that is idle goes by itself. This blocks, so it is called in a thread.
         """
         self._socket.close()
-        wait([self._process.sentinel], _REAP)
+        self._end.wait()
         with _one_at_a_time:
             if self._process.is_alive():
                 self._process.kill()
@@ -133,7 +151,47 @@ class _Process:
                 ValueError
             ):  # it cannot be killed, so it is left to the system
                 self._process.close()
+        self._end.close()
         return code
+
+
+class _Ending:
+    """The end of a process, which a file descriptor tells: it can be read from then on."""
+
+    def __init__(self, process: BaseProcess) -> None:
+        self._own: int | None = None
+        if sys.platform == "linux":
+            # That of multiprocessing is a pipe, which tells the end of the fork server, too. It has
+            # to do where Python or the kernel has no other, or the process is gone already.
+            with contextlib.suppress(AttributeError, OSError):
+                self._own = os.pidfd_open(process.pid or 0)
+        self._file = process.sentinel if self._own is None else self._own
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def has_come(self) -> bool:
+        """Whether it has ended."""
+        return bool(wait([self._file], 0))
+
+    def wait(self) -> None:
+        """Wait for it, for a bounded time."""
+        wait([self._file], _REAP)
+
+    def watch(self, tell: Callable[[], None]) -> None:
+        """Call this on the event loop when it has ended."""
+        if sys.platform != "win32":  # where nothing forks, the socket alone tells
+            self._loop = asyncio.get_running_loop()
+            self._loop.add_reader(self._file, tell)
+
+    def unwatch(self) -> None:
+        """Call it no more."""
+        if self._loop is not None:
+            self._loop.remove_reader(self._file)
+            self._loop = None
+
+    def close(self) -> None:
+        """Free what it holds."""
+        if self._own is not None:
+            os.close(self._own)
 
 
 class Processes:
@@ -173,11 +231,11 @@ class Processes:
                 await process.send(STORED, await _stored(job, body))
                 tag, body = await process.receive()
         except OSError:
-            code = await asyncio.shield(self._call(process.reap))
+            code = await asyncio.shield(self._reap(process))
             raise WorkerProcessError(f"worker process died ({_reason(code)})") from None
         except BaseException:
             process.kill()
-            self._call(process.reap)
+            self._reap(process)
             raise
         finally:
             self._busy.discard(process)
@@ -191,7 +249,7 @@ class Processes:
         self._closed = True
         idle, self._idle = self._idle, []
         for process in idle:
-            self._call(process.reap)
+            self._reap(process)
         for process in (*self._busy, *self._starting):
             process.kill()
         try:
@@ -208,7 +266,7 @@ class Processes:
             process = self._idle.pop()
             if process.is_idle():
                 return process
-            self._call(process.reap)  # it died while it had nothing to do
+            self._reap(process)  # it died while it had nothing to do
         starting = self._spawn(self._start())
         try:
             return await asyncio.shield(starting)
@@ -226,12 +284,14 @@ class Processes:
             process: _Process = await self._threads.call(make)
         except Exception as error:
             raise WorkerProcessError(f"worker process did not start: {error!r}; {_MAIN}") from error
+        process.watch()
         self._starting.add(process)
         if self._closed:
             process.kill()
         try:
             await process.receive()
         except OSError:
+            process.unwatch()
             code = await self._threads.call(process.reap)
             raise WorkerProcessError(
                 f"worker process did not start ({_reason(code)}); {_MAIN}"
@@ -240,13 +300,15 @@ class Processes:
             self._starting.discard(process)
         return process
 
-    def _call(self, function: Any) -> asyncio.Task[Any]:
-        """Call it in a thread, whoever waits for that."""
+    def _reap(self, process: _Process) -> asyncio.Task[int | None]:
+        """Reap it in a thread, whoever waits for that."""
+        process.unwatch()
 
-        async def call() -> Any:
-            return await self._threads.call(function)
+        async def reap() -> int | None:
+            code: int | None = await self._threads.call(process.reap)
+            return code
 
-        return self._spawn(call())
+        return self._spawn(reap())
 
     def _spawn(self, coroutine: Any) -> asyncio.Task[Any]:
         task = asyncio.get_running_loop().create_task(coroutine)
