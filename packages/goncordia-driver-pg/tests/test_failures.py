@@ -7,8 +7,10 @@ import contextlib
 import time
 from collections.abc import AsyncIterator, Callable
 from typing import Any
+from urllib.parse import urlsplit
 
 import asyncpg
+import psycopg
 import pytest
 
 from goncordia.driver import Change, Finish, ListFilter, NewJob
@@ -19,7 +21,9 @@ from goncordia.errors import (
     DriverUnavailableError,
     MigrationRequiredError,
 )
+from goncordia_conformance.servers.schemas import Roles
 from goncordia_driver_pg import AsyncpgDriver, PsycopgDriver
+from goncordia_driver_pg.psycopg_connections import PsycopgLibrary
 from goncordia_sql import Op, Statement
 
 NewJobs = Callable[..., NewJob]
@@ -72,6 +76,29 @@ async def test_a_server_that_is_not_there(make: Any) -> None:
 async def test_a_database_that_is_not_there(make: Any, pg_dsn: str) -> None:
     with pytest.raises(ConfigurationError, match=r"dsn: .*nonsense.* does not exist"):
         await make(pg_dsn.rpartition("/")[0] + "/nonsense").open()
+
+
+async def test_a_server_without_a_free_connection_is_busy(
+    make: Any, pg_roles: Roles, sync_db: psycopg.Connection
+) -> None:
+    role = urlsplit(pg_roles.worker).username
+    sync_db.execute(f"ALTER ROLE {role} CONNECTION LIMIT 0".encode())
+    with pytest.raises(DriverBusyError, match="too many connections for role") as caught:
+        await make(pg_roles.worker).open()
+    assert caught.value.outcome == "not_applied"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "sorry, too many clients already",
+        'too many connections for database "x"',
+        "remaining connection slots are reserved for roles with the SUPERUSER attribute",
+    ],
+)
+def test_libpqs_words_for_no_free_connection_are_known(line: str) -> None:
+    said = psycopg.OperationalError(f"connection failed: FATAL:  {line}")
+    assert PsycopgLibrary().failure(said, sent=False).code == "53300"
 
 
 async def test_a_pool_of_yours_that_reaches_no_server(pg_schema: str) -> None:

@@ -47,6 +47,9 @@ register_all_arrays(_ADAPTERS)
 
 # libpq gives no SQLSTATE while it connects. In other languages these go as any lost connection.
 _REFUSALS: Final = (
+    ("too many clients already", "53300"),
+    ("FATAL:  too many connections for ", "53300"),
+    ("remaining connection slots are reserved", "53300"),
     ("password authentication failed", "28P01"),
     ("pg_hba.conf", "28000"),
     ("unsupported startup parameter", "08P01"),
