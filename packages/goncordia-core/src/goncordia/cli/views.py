@@ -126,7 +126,7 @@ def _attempt(info: JobInfo) -> str:
 
 def second(when: datetime) -> str:
     """A time for a table: UTC, to the second."""
-    return f"{when:%Y-%m-%d %H:%M:%S}Z"
+    return when.isoformat(sep=" ", timespec="seconds").replace("+00:00", "Z")
 
 
 def moment(when: datetime) -> str:
