@@ -79,6 +79,16 @@ SCHEDULES: list[tuple[Callable[[], object], str]] = [
     (lambda: cron("0 0 * * *", tz=""), "tz: '' is empty"),
     (lambda: cron("0 0 * * *", tz=None), "tz: None is not a str"),  # type: ignore[arg-type]
     (lambda: cron("0 0 * * *", tz=UTC), "tz: datetime.timezone.utc is not a str"),  # type: ignore[arg-type]
+    (
+        lambda: cron("0 0 * * *").after(NAIVE),
+        "moment: datetime.datetime(2026, 1, 1, 0, 0) is not aware",
+    ),
+    (
+        lambda: cron("0 0 * * *").until(NAIVE),
+        "moment: datetime.datetime(2026, 1, 1, 0, 0) is not aware",
+    ),
+    (lambda: GOOD.after(NAIVE), "moment: datetime.datetime(2026, 1, 1, 0, 0) is not aware"),
+    (lambda: GOOD.until("now"), "moment: 'now' is not a datetime"),  # type: ignore[arg-type]
 ]
 
 JOBS: list[tuple[Callable[[], object], str]] = [

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from cronsim import CronSim, CronSimError
 
-from goncordia._check import Duration, instance, name, refuse, seconds
+from goncordia._check import Duration, aware, instance, name, refuse, seconds
 from goncordia._handlers import is_async
 from goncordia.errors import ConfigurationError
 from goncordia.periodic.walls import Wall
@@ -51,11 +51,19 @@ class Schedule(ABC):
 
     @abstractmethod
     def after(self, moment: datetime) -> datetime | None:
-        """The first occurrence after a moment, in UTC; None: there is none."""
+        """The first occurrence after a moment, in UTC; None: there is none.
+
+        Raises:
+            ConfigurationError: the moment is no aware datetime.
+        """
 
     @abstractmethod
     def until(self, moment: datetime) -> datetime | None:
-        """The last occurrence up to a moment, in UTC; None: there is none."""
+        """The last occurrence up to a moment, in UTC; None: there is none.
+
+        Raises:
+            ConfigurationError: the moment is no aware datetime.
+        """
 
     def starting(self, start: datetime) -> Schedule:
         """The same, for an entry that starts then."""
@@ -69,10 +77,10 @@ class _Every(Schedule):
         self._start = start
 
     def after(self, moment: datetime) -> datetime | None:
-        return self._at((moment - self._start) // self._interval + 1)
+        return self._at((aware("moment", moment) - self._start) // self._interval + 1)
 
     def until(self, moment: datetime) -> datetime | None:
-        return self._at((moment - self._start) // self._interval)
+        return self._at((aware("moment", moment) - self._start) // self._interval)
 
     def starting(self, start: datetime) -> Schedule:
         return _Every(self._interval, start)
@@ -90,10 +98,10 @@ class _Cron(Schedule):
         self._wall = Wall(expression, zone)
 
     def after(self, moment: datetime) -> datetime | None:
-        return self._wall.after(moment)
+        return self._wall.after(aware("moment", moment))
 
     def until(self, moment: datetime) -> datetime | None:
-        return self._wall.until(moment)
+        return self._wall.until(aware("moment", moment))
 
 
 class FunctionSchedule:
