@@ -78,7 +78,7 @@ def test_any_record_is_a_cursor_or_is_refused(value: bytes) -> None:
         cursor_of(Record("cron/x", value, 1))
 
 
-@given(st.builds(Cursor, st.text(), st.text(), *[st.one_of(st.none(), times)] * 3))
+@given(st.builds(Cursor, st.text(), st.text(), *[st.one_of(st.none(), times)] * 4))
 def test_a_cursor_comes_back(cursor: Cursor) -> None:
     assert cursor_of(Record("cron/x", encode_cursor(cursor), 1)) == cursor
 

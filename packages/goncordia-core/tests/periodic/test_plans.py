@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import datetime, timedelta
 from itertools import count
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goncordia import ConfigurationError, PeriodicJob, cron, every
+from goncordia import ConfigurationError, PeriodicJob, Schedule, cron, every
 from goncordia.periodic.cursors import Cursor
 from goncordia.periodic.job import CatchUp
 from goncordia.periodic.plans import current, plan
@@ -141,6 +143,41 @@ class TestCatchingUp:
         assert settle(entry, cursor, NOON + 9000 * MINUTE)[0] == [
             NOON + n * MINUTE for n in (8998, 8999, 9000)
         ]
+
+    @pytest.mark.parametrize("catch_up_limit", [500, 10_000])
+    @pytest.mark.parametrize("schedule", [every(60), cron("* * * * *", tz="Europe/Paris")])
+    def test_all_is_walked_through_once(
+        self, schedule: Schedule, catch_up_limit: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """And not anew for each lot, which would keep others from their turn."""
+        steps = Counter[str]()
+        for name in ("after", "until"):
+            found = getattr(type(schedule), name)
+
+            def counted(
+                self: Schedule, moment: datetime, name: str = name, found: Any = found
+            ) -> datetime | None:
+                steps[name] += 1
+                return cast("datetime | None", found(self, moment))
+
+            monkeypatch.setattr(type(schedule), name, counted)
+        entry = PeriodicJob(schedule, Report(), catch_up="all", catch_up_limit=catch_up_limit)
+        cursor = current(entry, None, NOON)
+        enqueued, _ = settle(entry, cursor, NOON + 2000 * MINUTE)
+        wanted = min(catch_up_limit, 2000)
+        assert enqueued == [NOON + (2000 - wanted + n) * MINUTE for n in range(1, wanted + 1)]
+        assert steps.total() <= 3 * 2000
+
+    def test_all_keeps_to_its_lots_while_time_goes_on(self) -> None:
+        """What is wanted once stays so: the newest count from the first look."""
+        entry = PeriodicJob(every(60), Report(), catch_up="all", catch_up_limit=5)
+        cursor = current(entry, None, NOON)
+        enqueued: list[datetime] = []
+        for minute in range(20, 40):
+            while (todo := plan(entry, cursor, NOON + minute * MINUTE, 2)) is not None:
+                enqueued += todo.enqueue
+                cursor = todo.cursor
+        assert enqueued == [NOON + n * MINUTE for n in range(16, 40)]
 
     def test_what_is_left_out_is_told(self) -> None:
         cursor = current(PeriodicJob(every(60), Report()), None, NOON)

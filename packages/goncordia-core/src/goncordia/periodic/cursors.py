@@ -36,6 +36,8 @@ class Cursor(msgspec.Struct, frozen=True):
         upto: all occurrences up to this moment are settled: enqueued, or left out.
         last: the last occurrence that was enqueued.
         next: the next occurrence; None: there is none, ever.
+        wanted: all occurrences up to this moment are to be enqueued, since ``"all"`` has counted
+            them; None: nobody has.
     """
 
     kind: str
@@ -43,6 +45,7 @@ class Cursor(msgspec.Struct, frozen=True):
     upto: datetime | None = None
     last: datetime | None = None
     next: datetime | None = None
+    wanted: datetime | None = None
 
 
 _decode: Final = msgspec.json.Decoder(Cursor).decode
@@ -65,7 +68,7 @@ def cursor_of(record: Record) -> Cursor:
         cursor = _decode(record.value)
     except msgspec.MsgspecError as error:
         raise _broken(record, str(error)) from None
-    for when in (cursor.upto, cursor.last, cursor.next):
+    for when in (cursor.upto, cursor.last, cursor.next, cursor.wanted):
         if when is not None and when.utcoffset() is None:
             raise _broken(record, "a time without a zone")
     return cursor

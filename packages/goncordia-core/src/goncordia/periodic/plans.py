@@ -54,6 +54,7 @@ def current(entry: PeriodicJob, cursor: Cursor | None, now: datetime) -> Cursor:
     """
     upto = None if cursor is None else cursor.upto
     last = None if cursor is None else cursor.last
+    wanted = None if cursor is None or cursor.schedule != entry.text else cursor.wanted
     schedule = entry.schedule
     if isinstance(schedule, Schedule):
         if upto is None:
@@ -66,7 +67,7 @@ def current(entry: PeriodicJob, cursor: Cursor | None, now: datetime) -> Cursor:
         if upcoming is None and upto is None:
             upcoming = now
         upcoming = None if upcoming is None else entry.not_before(upcoming)
-    return Cursor(entry.kind, entry.text, upto, last, upcoming)
+    return Cursor(entry.kind, entry.text, upto, last, upcoming, wanted)
 
 
 def plan(entry: PeriodicJob, cursor: Cursor, now: datetime, most: int) -> Plan | None:
@@ -97,34 +98,44 @@ def _by_rule(
     now: datetime,
     most: int,
 ) -> Plan:
+    if entry.catch_up == "all" and cursor.wanted is not None and first <= cursor.wanted:
+        return _next_lot(schedule, cursor, first, min(cursor.wanted, now), most)
     newest = schedule.until(now) or first
     if entry.catch_up == "all":
         wanted = _all_due(schedule, first, newest, entry.catch_up_limit)
     else:
         wanted = _newest_only(entry, newest, now)
     enqueue = tuple(wanted[:most])
-    upto = enqueue[-1] if len(wanted) > most else newest
+    rest = len(wanted) > most
+    upto = enqueue[-1] if rest else newest
     return Plan(
         enqueue,
-        _moved(cursor, upto, enqueue, schedule.after(upto)),
+        _with(_moved(cursor, upto, enqueue, schedule.after(upto)), wanted=newest if rest else None),
         left_out=not wanted or wanted[0] > first,
     )
 
 
+def _next_lot(
+    schedule: Schedule, cursor: Cursor, first: datetime, end: datetime, most: int
+) -> Plan:
+    """More of what was counted before; to count it anew each time would take far too long."""
+    lot = [first]
+    following = schedule.after(first)
+    while following is not None and following <= end and len(lot) < most:
+        lot.append(following)
+        following = schedule.after(following)
+    return Plan(tuple(lot), _moved(cursor, lot[-1], tuple(lot), following), left_out=False)
+
+
 def _all_due(schedule: Schedule, first: datetime, newest: datetime, limit: int) -> list[datetime]:
     """From the first to the newest, or the newest of them where they are too many."""
-    due = [first]
-    while due[-1] < newest and len(due) <= limit:
-        following = schedule.after(due[-1])
-        if following is None:
+    due = deque([newest])
+    while len(due) < limit and due[0] > first:
+        previous = _before(schedule, due[0])
+        if previous is None or previous < first:
             break
-        due.append(following)
-    if len(due) <= limit:
-        return due
-    latest = deque([newest])
-    while len(latest) < limit and (previous := _before(schedule, latest[0])) is not None:
-        latest.appendleft(previous)
-    return list(latest)
+        due.appendleft(previous)
+    return list(due)
 
 
 def _before(schedule: Schedule, moment: datetime) -> datetime | None:
