@@ -122,6 +122,22 @@ async def test_a_server_that_does_not_answer_costs_a_bounded_time(
         await asyncio.to_thread(heart.heart.close)
 
 
+async def test_a_beat_takes_a_part_of_the_lease_at_most(
+    driver: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("goncordia_driver_pg.heart.BOUND", 60)
+
+    async def never() -> Any:
+        await asyncio.Event().wait()
+
+    heart = driver.heartbeater()
+    heart._connect = never
+    async with asyncio.timeout(30):
+        with pytest.raises(DriverUnavailableError, match="did not answer in time"):
+            await asyncio.to_thread(heart.beat, new_session_id(), 0.6)
+    await asyncio.to_thread(heart.close)
+
+
 async def test_under_a_given_clock_the_loop_beats(make: Any) -> None:
     assert make(clock=MockClock()).heartbeater() is None
 

@@ -52,7 +52,7 @@ class PgHeartbeater:
     async def _beat(self, session: UUID, lease: float) -> Beat:
         try:
             with self._runner.translated():
-                async with asyncio.timeout(BOUND):
+                async with asyncio.timeout(min(BOUND, lease / 6)):
                     if self._connection is None:
                         self._connection = await self._connect()
                         verify = self._migrations.verify()
