@@ -9,10 +9,37 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from typing import Final
 
-__all__ = ["Background"]
+__all__ = ["Background", "in_thread"]
 
 _FLUSH: Final = 2.0
 """Seconds that closing waits for the work to be done, at most."""
+
+
+async def in_thread(work: Callable[[], None], seconds: float) -> None:
+    """Do it in a thread of its own, and wait for that, for so long at most.
+
+    The loop's own threads may all be taken by handlers, for as long as they like.
+    """
+    done = Future[None]()
+    done.set_running_or_notify_cancel()
+
+    def run() -> None:
+        try:
+            work()
+        except BaseException as error:  # noqa: BLE001  # it is raised by who waits
+            done.set_exception(error)
+        else:
+            done.set_result(None)
+
+    threading.Thread(target=run, name="goncordia-closing", daemon=True).start()
+    await _end(done, seconds)
+
+
+async def _end(done: Future[None], seconds: float) -> None:
+    """Wait for its end, for so long at most; it goes on."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await asyncio.wrap_future(done)
 
 
 class Background:
@@ -44,6 +71,7 @@ class Background:
             if self._running is not None and not self._is_dead():
                 return
             self._running = done = Future[None]()
+            done.set_running_or_notify_cancel()  # whoever gives up waiting for it ends nothing
         self._task = asyncio.get_running_loop().create_task(self._run(done))
 
     def _is_dead(self) -> bool:
@@ -72,6 +100,4 @@ class Background:
         """Wait until the work is done, for a moment at most."""
         running = self._running
         if running is not None:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_FLUSH):
-                    await asyncio.wrap_future(running)
+            await _end(running, _FLUSH)

@@ -21,6 +21,7 @@ from goncordia.driver import After, Change, Changed, Finish, InsertResult, NewJo
 from goncordia.errors import GoncordiaError
 from goncordia_driver_pg.background import Background
 from goncordia_driver_pg.gate import Gate
+from goncordia_driver_pg.side import BOUND
 from goncordia_sql.executors import Told
 from goncordia_sql.postgres.notify import News
 
@@ -137,10 +138,11 @@ class Notifier(Collector):
 
     async def _tell(self) -> None:
         try:
-            await self._send(self.take())
+            async with asyncio.timeout(BOUND):
+                await self._send(self.take())
             self._gate.told()
-        except GoncordiaError as error:  # a hint is lost: others will find the jobs
-            _logger.debug("a notification failed: %s", error)
+        except (GoncordiaError, TimeoutError) as error:  # a hint is lost: others find the jobs
+            _logger.debug("a notification failed: %s", str(error) or "no answer in time")
         await asyncio.sleep(_PAUSE)
 
     async def flush(self) -> None:
