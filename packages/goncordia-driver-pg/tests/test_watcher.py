@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -29,6 +31,7 @@ class Server:
         self.asked: list[set[UUID]] = []
         self.told: list[str] = []
         self.failures = 0
+        self.frozen = 0
         self.connections: list[object] = []
         self.watcher = Watcher(self.send, Gate())
 
@@ -42,6 +45,9 @@ class Server:
         if self.failures:
             self.failures -= 1
             raise DriverUnavailableError("away")
+        if self.frozen:
+            self.frozen -= 1
+            await asyncio.Event().wait()
         found = self.there & set(messages)
         self.told += [messages[each] for each in found]
         return found
@@ -147,6 +153,60 @@ async def test_a_failure_loses_the_hint_and_no_more() -> None:
     server.there.add(job_id)
     server.watch(job_id, due("a"), lambda: True)
     await server.until(lambda: server.told)
+
+
+async def test_a_server_that_does_not_answer_loses_the_hint_and_no_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("goncordia_driver_pg.watcher.BOUND", 0.1)
+    server, job_id = Server(), uuid4()
+    server.frozen = 1
+    server.watch(uuid4(), due("a"), lambda: True)
+    await server.until(lambda: not server.watcher._pending)
+    server.there.add(job_id)
+    server.watch(job_id, due("a"), lambda: True)
+    await server.until(lambda: server.told)
+
+
+async def test_glances_become_rarer_while_a_transaction_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    times = [100.0]
+    clock = SimpleNamespace(monotonic=lambda: times[-1])
+    monkeypatch.setattr("goncordia_driver_pg.watcher.time", clock)
+    server = Server()
+
+    def nap(now: float) -> float:
+        times.append(now)
+        return round(server.watcher._nap(), 4)
+
+    server.watch(uuid4(), due("a"), lambda: False)
+    naps = [nap(now) for now in (100.0, 100.05, 100.5, 160.0)]
+    server.watch(uuid4(), due("a"), lambda: False)
+    naps.append(nap(160.0))
+    assert naps == [0.001, 0.005, 0.01, 0.01, 0.001]
+    await server.watcher.flush()
+
+
+async def test_a_connection_is_asked_on_its_own_thread_only() -> None:
+    server, job_id = Server(), uuid4()
+    asked_on: list[int] = []
+
+    def is_over() -> bool:
+        asked_on.append(threading.get_ident())
+        return False
+
+    async def elsewhere() -> None:
+        server.watch(job_id, due("a"), is_over)
+
+    await server.watcher.flush()
+    server.watch(uuid4(), due("b"), lambda: False)  # its task is on this loop
+    await asyncio.to_thread(asyncio.run, elsewhere())
+    await server.until(lambda: any(job_id in each for each in server.asked))
+    server.there.add(job_id)
+    await server.until(lambda: server.told)
+    assert not asked_on
+    await server.watcher.flush()
 
 
 async def test_there_are_never_too_many(monkeypatch: pytest.MonkeyPatch) -> None:

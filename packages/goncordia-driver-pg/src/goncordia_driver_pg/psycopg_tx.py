@@ -49,8 +49,9 @@ class PsycopgTxConnection(PsycopgConnection):
         return self._connection
 
     def is_over(self) -> bool:
-        """See :class:`TxConnection`."""
-        return _is_over(self._connection)
+        """See :class:`TxConnection`; libpq only looks into its own memory for it."""
+        connection = self._connection
+        return connection.closed or connection.info.transaction_status is TransactionStatus.IDLE
 
 
 class PsycopgSyncTxConnection(PsycopgSyncConnection):
@@ -79,10 +80,6 @@ class PsycopgSyncTxConnection(PsycopgSyncConnection):
         """See :class:`TxConnection`."""
         return self._connection
 
-    def is_over(self) -> bool:
-        """See :class:`TxConnection`; libpq only looks into its own memory for it."""
-        return _is_over(self._connection)
-
 
 def _check(tx: psycopg.AsyncConnection[Any] | psycopg.Connection[Any]) -> None:
     if tx.closed:
@@ -96,7 +93,3 @@ def _check(tx: psycopg.AsyncConnection[Any] | psycopg.Connection[Any]) -> None:
 
 def _is_replica(connection: psycopg.AsyncConnection[Any] | psycopg.Connection[Any]) -> bool:
     return not connection.closed and connection.info.parameter_status("in_hot_standby") == "on"
-
-
-def _is_over(connection: psycopg.AsyncConnection[Any] | psycopg.Connection[Any]) -> bool:
-    return connection.closed or connection.info.transaction_status is TransactionStatus.IDLE

@@ -114,10 +114,6 @@ class SyncTxConnection(SyncAdapter, Protocol):
         """See :class:`TxConnection`."""
         ...
 
-    def is_over(self) -> bool:
-        """See :class:`TxConnection`; called from another thread."""
-        ...
-
 
 class PgTxOps(TxOps):
     """The operations, with what is to be notified.
@@ -247,8 +243,7 @@ class PgSyncTxExecutor(SqlSyncTxExecutor):
         if news and tells:
             self.run(self._pg_ops.notify.send(news))
         elif news:
-            connection = self._connection
-            self._watcher.watch(connection.key, _first(results), news, connection.is_over)
+            self._watcher.watch(self._connection.key, _first(results), news)
         return results
 
     def run(self, operation: Op[T], /) -> T:
