@@ -105,20 +105,27 @@ class PgSyncExecutor(SqlSyncExecutor):
     """The operations for synchronous code, on the calling thread.
 
     Args:
+        clock: the driver's clock.
         operations: the driver's.
         notifier: tells what was committed.
+        gate: knows which insert tells of itself.
         runner: runs operations.
         pool: gives the pool; opens the driver, if need be.
     """
 
     def __init__(
         self,
+        clock: Clock,
         operations: PostgresOperations,
         notifier: SyncNotifier,
+        gate: Gate,
         runner: SyncRunner,
         pool: Callable[[], SyncPool],
     ) -> None:
         super().__init__(operations, notifier)
+        self._clock = clock
+        self._insert = operations.insert
+        self._gate = gate
         self._runner = runner
         self._pool = pool
 
@@ -129,3 +136,10 @@ class PgSyncExecutor(SqlSyncExecutor):
     def read(self, operation: Callable[[], Op[T]], /) -> T:
         """See :meth:`SqlSyncExecutor.read`."""
         return self._runner.run(self._pool(), operation, writes=False)
+
+    def insert_many(self, jobs: Sequence[NewJob], /) -> list[InsertResult]:
+        """See :meth:`PgExecutor.insert_many`."""
+        if len(jobs) != 1 or not self._gate.passes():
+            return super().insert_many(jobs)
+        message = News.of(jobs, self._clock.now().timestamp()).message()
+        return self.write(lambda: self._insert.insert_many(jobs, message))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final, Self, TypeAlias
@@ -14,6 +13,7 @@ import psycopg_pool
 from goncordia.clock import Clock
 from goncordia.driver import SyncExecutor, SyncTxExecutor, TxExecutor
 from goncordia.errors import ConfigurationError, UnsupportedError
+from goncordia_driver_pg.background import in_thread
 from goncordia_driver_pg.connections import AsyncPool, SyncRunner
 from goncordia_driver_pg.doctor import server
 from goncordia_driver_pg.driver import PostgresDriver
@@ -26,6 +26,7 @@ from goncordia_driver_pg.psycopg_connections import PsycopgLibrary, PsycopgSide
 from goncordia_driver_pg.psycopg_parameters import WORDS, Parameters
 from goncordia_driver_pg.psycopg_pools import PsycopgBorrowed, PsycopgSyncPool
 from goncordia_driver_pg.psycopg_tx import PsycopgSyncTxConnection, PsycopgTxConnection
+from goncordia_driver_pg.side import BOUND
 from goncordia_driver_pg.tx import PgSyncTxExecutor, PgTxExecutor
 from goncordia_driver_pg.watcher import SyncWatcher
 from goncordia_sql.postgres.notify import News
@@ -34,6 +35,8 @@ __all__ = ["PsycopgDriver"]
 
 AnyPool: TypeAlias = Pool[PsycopgSide] | Pool[PsycopgBorrowed]
 
+_CLOSING: Final = 10.0
+"""Seconds that asynchronous code waits for synchronous connections to be closed, at most."""
 _SYNC_ONLY: Final = (
     "pool: a psycopg_pool.ConnectionPool serves SyncClient only; for anything else give the driver "
     "an AsyncConnectionPool or a DSN"
@@ -109,14 +112,17 @@ class PsycopgDriver(PostgresDriver["psycopg.AsyncConnection[Any]", "psycopg.Conn
         self._pools = PerLoop(self._make_pool, _close)
         self._sync_runner = SyncRunner(PsycopgLibrary(), schema)
         self._sync_executor = PgSyncExecutor(
+            self.clock,
             self._operations,
             SyncNotifier(self.clock, self._say_sync, self._gate),
+            self._gate,
             self._sync_runner,
             self._ready_pool,
         )
         self._sync_watcher = SyncWatcher(self._say_sync_of_jobs, self._gate)
         self._opening = threading.Lock()
         self._own_sync: PsycopgSyncPool | None = None
+        self._telling: PsycopgSyncPool | None = None
         self._sync_is_open = self._sync_is_verified = False
 
     @classmethod
@@ -162,9 +168,8 @@ class PsycopgDriver(PostgresDriver["psycopg.AsyncConnection[Any]", "psycopg.Conn
 
     async def _close_pools(self) -> None:
         await self._pools.aclose()
-        # In a thread of the loop's, which stays: so only where there is anything to close.
         if self._own_sync is not None or self._sync_is_open or self._sync_watcher.is_watching:
-            await asyncio.to_thread(self._close_sync)
+            await in_thread(self._close_sync, _CLOSING)
 
     def unwrap_tx(self, tx: psycopg.AsyncConnection[Any], /) -> TxExecutor:
         """The operations inside the transaction of your connection.
@@ -245,18 +250,26 @@ class PsycopgDriver(PostgresDriver["psycopg.AsyncConnection[Any]", "psycopg.Conn
     def _close_sync(self) -> None:
         self._sync_watcher.flush()
         with self._opening:
-            pool, self._own_sync = self._own_sync, None
+            pool, self._own_sync, self._telling = self._own_sync, None, None
             self._sync_is_open = self._sync_is_verified = False
         if pool is not None:
             pool.close()
 
     def _say_sync_of_jobs(self, messages: Mapping[UUID, str]) -> set[UUID]:
         operation = self._notify.send_of_jobs(messages)
-        return self._sync_runner.once(self._open_pool(), operation, writes=False)
+        return self._sync_runner.once(self._open_telling(), operation, writes=False)
 
     def _say_sync(self, news: News) -> None:
         operation = self._notify.send_at_once(news)
-        self._sync_runner.once(self._open_pool(), operation, writes=False)
+        self._sync_runner.once(self._open_telling(), operation, writes=False)
+
+    def _open_telling(self) -> PsycopgSyncPool:
+        """The pool, with less patience: a hint is soon of no use."""
+        pool = self._open_pool()
+        with self._opening:
+            if self._telling is None or self._telling.pool is not pool.pool:
+                self._telling = PsycopgSyncPool(pool.pool, min(self._timeout, BOUND), BOUND)
+            return self._telling
 
 
 def _dsn(pool: object) -> object:

@@ -104,12 +104,13 @@ class PsycopgSyncPool:
     Args:
         pool: whoever's.
         timeout: seconds to wait for a connection.
+        bound: seconds for one statement.
     """
 
-    def __init__(self, pool: SyncPool, timeout: float) -> None:
+    def __init__(self, pool: SyncPool, timeout: float, bound: float = STATEMENT) -> None:
         self.pool = pool
         self._timeout = timeout
-        self._watchdog = Watchdog(STATEMENT)
+        self._watchdog = Watchdog(bound)
 
     def acquire(self) -> _SyncHeld:
         """See :meth:`SyncPool.acquire`."""
