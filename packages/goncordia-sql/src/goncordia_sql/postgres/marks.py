@@ -18,6 +18,10 @@ head of their index.
 
 Priorities that have no mark are looked at from their head: there is none before a mark's priority
 that is not looked at first.
+
+Only the short way has marks. The longer one leaves jobs where they are, of a kind or a group that
+is full; a mark behind one of them would pass it over in favour of newer jobs of its own kind, and
+one before it would have no use while it stays. So it begins at the head each time.
 """
 
 from __future__ import annotations
