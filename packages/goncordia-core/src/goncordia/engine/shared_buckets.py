@@ -1,13 +1,15 @@
 """Buckets that all pools share: records, changed by compare-and-swap.
 
 The buckets of one rate are spread over a few records by a hash of their key. Each write leaves out
-the buckets that are full again, so that a record holds only keys that were used lately. Time is the
-backend's. When an answer is not known, the tokens may be lost; none is ever taken twice.
+the buckets that are full again, so that a record holds only keys that were used lately; where it
+holds so many that no more fit, new keys wait. Time is the backend's. When an answer is not known,
+the tokens may be lost; none is ever taken twice.
 """
 
 from __future__ import annotations
 
 import hashlib
+import logging
 import random
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -21,10 +23,12 @@ from goncordia.engine.buckets import Bucket, Rule
 from goncordia.engine.calls import Calls
 from goncordia.ids import new_token
 
-__all__ = ["Grant", "SharedBuckets"]
+__all__ = ["MOST_KEYS", "Grant", "SharedBuckets"]
+
+_logger = logging.getLogger("goncordia.engine")
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_SHARDS: Final = 64
+_SHARDS: Final = 1024
 _TRIES: Final = 8
 _PAUSE: Final = 0.01
 _FRESH: Final = 60.0
@@ -33,7 +37,15 @@ _FRESH: Final = 60.0
 _SLOW: Final = 0.5
 """Seconds in which an answer says too little about the difference to be kept."""
 
-_MOST_BYTES: Final = 60 * 1024
+MOST_KEYS: Final = 2600
+"""In one record, of 25 bytes each at most: a record may have 64 KiB."""
+
+_CROWDED: Final = 60.0
+"""Seconds after which a key comes again that found no room, at most."""
+
+_QUIET: Final = 3600.0
+"""Seconds for which it is not said again that there is no room."""
+
 _decode: Final = msgspec.msgpack.Decoder(dict[bytes, Bucket]).decode
 
 
@@ -79,9 +91,11 @@ class SharedBuckets:
         self._clock = clock
         self._rng = rng
         self._prefix = f"rate/{hashlib.blake2b(name.encode(), digest_size=12).hexdigest()}/"
+        self._name = name
         self._rule = rule
         self._offset = 0.0
         self._offset_until = float("-inf")
+        self._quiet_until = float("-inf")
 
     async def take(self, wanted: Mapping[str, int]) -> dict[str, Grant]:
         """Take up to so many tokens for each key.
@@ -118,21 +132,37 @@ class SharedBuckets:
         for _ in range(_TRIES):
             buckets, version = await self._read(record)
             now = await self._now()
+            buckets = {key: one for key, one in buckets.items() if not rule.is_full(one, now)}
             granted: dict[str, Grant] = {}
             for key, tokens in wanted.items():
-                bucket = buckets.setdefault(_digest(key), Bucket())
+                digest = _digest(key)
+                if (bucket := buckets.get(digest)) is None:
+                    if len(buckets) >= MOST_KEYS:
+                        granted[key] = self._no_room()
+                        continue
+                    bucket = buckets[digest] = Bucket()
                 number = min(tokens, rule.free(bucket, now))
                 base = rule.take(bucket, now, number) if number else 0.0
                 lasts = tuple(rule.lasts(base, index, now) for index in range(number))
                 granted[key] = Grant(number, base, rule.wait(bucket, now), lasts)
             if not any(grant.tokens for grant in granted.values()):
                 return granted
-            buckets = {key: one for key, one in buckets.items() if not rule.is_full(one, now)}
             if await self._write(record, buckets, version):
                 return granted
             await self._clock.sleep(_PAUSE * self._rng.random())
         # Others were quicker each time. Their turn brings it forward; ours comes.
         return {key: Grant(0, 0.0, _PAUSE * (1 + self._rng.random())) for key in wanted}
+
+    def _no_room(self) -> Grant:
+        if self._clock.monotonic() >= self._quiet_until:
+            self._quiet_until = self._clock.monotonic() + _QUIET
+            _logger.warning(
+                "rate limit %s: there is no room for more keys (about %d fit); "
+                "jobs of others wait until some keys have all their tokens again",
+                self._name,
+                _SHARDS * MOST_KEYS,
+            )
+        return Grant(0, 0.0, min(_CROWDED, self._rule.per))
 
     async def _read(self, record: str) -> tuple[dict[bytes, Bucket], int]:
         found = await self._calls.once(self._executor.record_get(record))
@@ -140,8 +170,6 @@ class SharedBuckets:
 
     async def _write(self, record: str, buckets: dict[bytes, Bucket], version: int) -> bool:
         value = msgspec.msgpack.encode(buckets)
-        if len(value) > _MOST_BYTES:
-            return False  # thousands of keys at once in each of the records: wait for some to pass
         put = self._executor.record_put(record, value, version, new_token())
         return (await self._calls.once(put)).done
 
@@ -158,7 +186,7 @@ class SharedBuckets:
         return self._offset + after
 
     def _record(self, key: str) -> str:
-        return f"{self._prefix}{_digest(key)[0] % _SHARDS}"
+        return f"{self._prefix}{int.from_bytes(_digest(key)[:2]) % _SHARDS}"
 
 
 def _digest(key: str) -> bytes:
