@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import psycopg
 import pytest
@@ -18,7 +19,7 @@ ENDS = [datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)]
 
 @pytest.mark.parametrize("zone", ["Pacific/Kiritimati", "America/New_York"])
 async def test_no_time_zone_of_a_connection_puts_a_job_out_of_the_calendar(
-    make: Make, pg_dsn: str, migrated: str, new_job: Callable[..., NewJob], zone: str
+    make: Any, pg_dsn: str, migrated: str, new_job: Callable[..., NewJob], zone: str
 ) -> None:
     dsn = f"{pg_dsn}{'&' if '?' in pg_dsn else '?'}options=-c%20timezone%3D{zone}"
     async with make(dsn) as driver:
