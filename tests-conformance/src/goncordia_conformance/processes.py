@@ -112,6 +112,12 @@ class Worker:
                 self._changed.clear()
                 await self._changed.wait()
 
+    async def sign(self) -> None:
+        """Give it a sign, for which some roles wait."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(b"!")
+        await self.process.stdin.drain()
+
     async def kill(self) -> None:
         """Kill it with SIGKILL: it can do nothing about it."""
         self.killed = True

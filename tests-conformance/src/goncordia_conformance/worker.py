@@ -21,6 +21,7 @@ from uuid import UUID
 
 from goncordia import CronScheduler, Job, PeriodicJob, QueuePolicy, RateLimit, every
 from goncordia.driver import AnyDriver, Finish, NewJob
+from goncordia_conformance.faults import Faults, FaultyDriver
 from goncordia_conformance.lab import Session, claim_of, outcome_of, still_busy
 from goncordia_conformance.workload import Work
 from goncordia_conformance.workload import pool as make_pool
@@ -37,16 +38,22 @@ def say(word: str, *about: Any) -> None:
 
 
 class Stop:
-    """Whether the worker was asked to stop: its input has ended."""
+    """Whether the worker was asked to stop: its input has ended.
+
+    Attributes:
+        asked: whether it was.
+        told: how many bytes it was told before, for roles that wait for a sign.
+    """
 
     def __init__(self) -> None:
         self.asked = False
+        self.told = 0
         # A daemon, since nothing ends a thread that reads.
         threading.Thread(target=self._listen, daemon=True).start()
 
     def _listen(self) -> None:
-        while os.read(0, 1024):
-            pass
+        while signs := os.read(0, 1024):
+            self.told += len(signs)
         self.asked = True
 
 
@@ -141,11 +148,31 @@ async def slots(driver: AnyDriver, stop: Stop, *, lease: float) -> None:
             await asyncio.sleep(IDLE)
 
 
+class _StandingStill(Faults):
+    """From the first sign to the second, all stands still where jobs were about to be inserted.
+
+    So the process can be frozen while it is in no transaction, whose locks would keep the others
+    from going on, and where it hurts most: it goes on with what it saw to be due long ago.
+    """
+
+    def __init__(self, stop: Stop) -> None:
+        super().__init__()
+        self._stop = stop
+
+    async def around(self, name: str, operation: Callable[[], Awaitable[Any]]) -> Any:
+        if name == "insert_many" and self._stop.told == 1:
+            say("stands")
+            while self._stop.told == 1 and not self._stop.asked:
+                time.sleep(IDLE)  # noqa: ASYNC251 - nothing else is to go on
+        return await operation()
+
+
 async def schedule(driver: AnyDriver, stop: Stop, *, lease: float, interval: float) -> None:
-    """Run a scheduler, and say when it begins and ends to lead."""
+    """Run a scheduler, and say when it begins and ends to lead; at a sign it stands still."""
     entry = PeriodicJob(every(interval), Work(), id="tick", catch_up="all")
     led: bool | None = None
-    async with CronScheduler(driver, [entry], lease=lease) as scheduler:
+    standing = FaultyDriver(driver, _StandingStill(stop))
+    async with CronScheduler(standing, [entry], lease=lease) as scheduler:
         while not stop.asked:
             if scheduler.leading is not led:
                 led = scheduler.leading
