@@ -149,10 +149,10 @@ async def slots(driver: AnyDriver, stop: Stop, *, lease: float) -> None:
 
 
 class _StandingStill(Faults):
-    """From the first sign to the second, all stands still where jobs were about to be inserted.
+    """From the first sign to the second, all stands still where jobs have just been inserted.
 
     So the process can be frozen while it is in no transaction, whose locks would keep the others
-    from going on, and where it hurts most: it goes on with what it saw to be due long ago.
+    from going on, and where it hurts most: the cursor does not say yet what it has enqueued.
     """
 
     def __init__(self, stop: Stop) -> None:
@@ -160,11 +160,12 @@ class _StandingStill(Faults):
         self._stop = stop
 
     async def around(self, name: str, operation: Callable[[], Awaitable[Any]]) -> Any:
+        result = await operation()
         if name == "insert_many" and self._stop.told == 1:
             say("stands")
             while self._stop.told == 1 and not self._stop.asked:
                 time.sleep(IDLE)  # noqa: ASYNC251 - nothing else is to go on
-        return await operation()
+        return result
 
 
 async def schedule(driver: AnyDriver, stop: Stop, *, lease: float, interval: float) -> None:
