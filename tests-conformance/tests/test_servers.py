@@ -148,28 +148,34 @@ def test_a_killed_process_leaves_no_server(tmp_path: Path) -> None:
 def test_the_workers_of_a_run_share_a_server(pytester: pytest.Pytester, pg_dsn: str) -> None:
     pytester.makepyfile(
         """
-        import os, pathlib, pytest
+        import os, pathlib, pytest, time
         from goncordia_conformance.servers.postgres import PG
         from goncordia_conformance.backends import find_backend
 
         @pytest.fixture(scope="session")
         def dsn(request):
             with find_backend(PG, request.config, {}) as dsn:
+                worker = os.environ["PYTEST_XDIST_WORKER"]
+                pathlib.Path(f"{worker}.new").write_text(dsn)
+                pathlib.Path(f"{worker}.new").rename(f"{worker}.note")
+                # Else the first may be done, and its server gone, before the second begins.
+                until = time.monotonic() + 60
+                while len(list(pathlib.Path().glob("*.note"))) < 2:
+                    assert time.monotonic() < until
+                    time.sleep(0.01)
                 yield dsn
 
         @pytest.mark.parametrize("number", range(4))
-        def test_it(dsn, number, request):
-            note = pathlib.Path(f"{number}.note")
-            note.write_text(dsn)
+        def test_it(dsn, number):
+            assert dsn
         """
     )
     result = pytester.runpytest_subprocess("-n2", "-p", "no:randomly", "-p", "no:cacheprovider")
     result.assert_outcomes(passed=4)
-    notes = {note.read_text() for note in pytester.path.glob("*.note")}
-    (dsn,) = notes
-    assert dsn != pg_dsn
+    one, other = (note.read_text() for note in pytester.path.glob("*.note"))
+    assert one == other != pg_dsn
     with pytest.raises(psycopg.OperationalError):
-        ask(dsn, "SELECT 1")
+        ask(one, "SELECT 1")
 
 
 # ---------------------------------------------------------------- PostgreSQL
