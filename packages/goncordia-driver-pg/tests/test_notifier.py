@@ -26,7 +26,7 @@ async def test_a_server_that_does_not_answer_loses_the_hint_and_no_more(
             await asyncio.Event().wait()
         told.set()
 
-    notifier: Any = Notifier(SystemClock(), send, Gate())
+    notifier: Any = Notifier(SystemClock(), Gate(), send)
     notifier.paused_or_resumed("a")
     async with asyncio.timeout(60):
         while not sent:  # noqa: ASYNC110  # it tells nobody

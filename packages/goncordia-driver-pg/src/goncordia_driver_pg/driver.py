@@ -87,7 +87,7 @@ class PostgresDriver(BaseDriver[Tx_contra, SyncTx_contra]):
         self._runner = Runner(library, schema, always_begin=always_begin)
         self._home = Home()
         self._gate = Gate()
-        self._notifier = Notifier(self.clock, self._say, self._gate)
+        self._notifier = Notifier(self.clock, self._gate, self._say)
         self._watcher = Watcher(self._say_of_jobs, self._gate)
         self._tx_ops = PgTxOps(self._operations, self._notify, self.clock)
         self._executor = PgExecutor(
@@ -96,7 +96,6 @@ class PostgresDriver(BaseDriver[Tx_contra, SyncTx_contra]):
             self.clock,
             self._operations,
             self._notifier,
-            self._gate,
             self._runner,
             self._pool,
         )

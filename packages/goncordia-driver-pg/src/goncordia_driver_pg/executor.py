@@ -16,12 +16,11 @@ from goncordia.driver import (
     Outcome,
 )
 from goncordia_driver_pg.connections import AsyncPool, Runner, SyncPool, SyncRunner
-from goncordia_driver_pg.gate import Gate
 from goncordia_driver_pg.notifier import Notifier, SyncNotifier
 from goncordia_sql import Op
 from goncordia_sql.executors import SqlExecutor, SqlSyncExecutor
 from goncordia_sql.postgres import PostgresOperations
-from goncordia_sql.postgres.notify import News, watched
+from goncordia_sql.postgres.notify import watched
 
 __all__ = ["PgExecutor", "PgSyncExecutor"]
 
@@ -37,7 +36,6 @@ class PgExecutor(SqlExecutor):
         clock: the driver's clock.
         operations: the driver's.
         notifier: tells what was committed.
-        gate: knows which insert tells of itself.
         runner: runs operations.
         pool: gives the pool of the running event loop.
     """
@@ -49,14 +47,12 @@ class PgExecutor(SqlExecutor):
         clock: Clock,
         operations: PostgresOperations,
         notifier: Notifier,
-        gate: Gate,
         runner: Runner,
         pool: Callable[[], Awaitable[AsyncPool]],
     ) -> None:
         super().__init__(driver_name, capabilities, clock, operations, notifier)
         self._insert = operations.insert
         self._notifier = notifier
-        self._gate = gate
         self._runner = runner
         self._pool = pool
         self._ends_of_groups = operations.groups.entering
@@ -71,9 +67,9 @@ class PgExecutor(SqlExecutor):
 
     async def insert_many(self, jobs: Sequence[NewJob], /) -> list[InsertResult]:
         """See :meth:`BaseExecutor.insert_many`."""
-        if len(jobs) != 1 or not self._gate.passes():
+        message = self._notifier.carried(jobs)
+        if message is None:
             return await super().insert_many(jobs)
-        message = News.of(jobs, self.clock.now().timestamp()).message()
         return await self.write(lambda: self._insert.insert_many(jobs, message))
 
     async def finish_many(self, finishes: Sequence[Finish], /) -> list[Outcome]:
@@ -105,27 +101,22 @@ class PgSyncExecutor(SqlSyncExecutor):
     """The operations for synchronous code, on the calling thread.
 
     Args:
-        clock: the driver's clock.
         operations: the driver's.
         notifier: tells what was committed.
-        gate: knows which insert tells of itself.
         runner: runs operations.
         pool: gives the pool; opens the driver, if need be.
     """
 
     def __init__(
         self,
-        clock: Clock,
         operations: PostgresOperations,
         notifier: SyncNotifier,
-        gate: Gate,
         runner: SyncRunner,
         pool: Callable[[], SyncPool],
     ) -> None:
         super().__init__(operations, notifier)
-        self._clock = clock
         self._insert = operations.insert
-        self._gate = gate
+        self._notifier = notifier
         self._runner = runner
         self._pool = pool
 
@@ -139,7 +130,7 @@ class PgSyncExecutor(SqlSyncExecutor):
 
     def insert_many(self, jobs: Sequence[NewJob], /) -> list[InsertResult]:
         """See :meth:`PgExecutor.insert_many`."""
-        if len(jobs) != 1 or not self._gate.passes():
+        message = self._notifier.carried(jobs)
+        if message is None:
             return super().insert_many(jobs)
-        message = News.of(jobs, self._clock.now().timestamp()).message()
         return self.write(lambda: self._insert.insert_many(jobs, message))

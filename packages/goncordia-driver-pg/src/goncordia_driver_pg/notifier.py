@@ -38,16 +38,24 @@ class Collector(Told):
 
     Args:
         clock: tells when jobs for later are due.
+        gate: knows which insert tells of itself; is told of the rest.
     """
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, gate: Gate) -> None:
         self._clock = clock
+        self._gate = gate
         self._lock = threading.Lock()
         self._news = News()
 
     @abstractmethod
     def say(self) -> None:
         """There is something to tell."""
+
+    def carried(self, jobs: Sequence[NewJob]) -> str | None:
+        """What the insert of these jobs is to tell by itself; None: :meth:`inserted` is."""
+        if len(jobs) != 1 or not self._gate.passes():
+            return None
+        return News.of(jobs, self._clock.now().timestamp()).message()
 
     def take(self) -> News:
         """What there is to tell; from now on it is told."""
@@ -122,14 +130,13 @@ class Notifier(Collector):
 
     Args:
         clock: see :class:`Collector`.
+        gate: see :class:`Collector`.
         send: tells it.
-        gate: is told of it.
     """
 
-    def __init__(self, clock: Clock, send: Callable[[News], Awaitable[None]], gate: Gate) -> None:
-        super().__init__(clock)
+    def __init__(self, clock: Clock, gate: Gate, send: Callable[[News], Awaitable[None]]) -> None:
+        super().__init__(clock, gate)
         self._send = send
-        self._gate = gate
         self._background = Background(self._lock, lambda: bool(self._news), self._tell)
 
     def say(self) -> None:
@@ -155,14 +162,13 @@ class SyncNotifier(Collector):
 
     Args:
         clock: see :class:`Collector`.
+        gate: see :class:`Collector`.
         send: tells it.
-        gate: is told of it.
     """
 
-    def __init__(self, clock: Clock, send: Callable[[News], None], gate: Gate) -> None:
-        super().__init__(clock)
+    def __init__(self, clock: Clock, gate: Gate, send: Callable[[News], None]) -> None:
+        super().__init__(clock, gate)
         self._send = send
-        self._gate = gate
         self._telling = threading.Lock()
 
     def say(self) -> None:

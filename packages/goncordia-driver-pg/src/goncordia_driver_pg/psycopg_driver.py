@@ -112,10 +112,8 @@ class PsycopgDriver(PostgresDriver["psycopg.AsyncConnection[Any]", "psycopg.Conn
         self._pools = PerLoop(self._make_pool, _close)
         self._sync_runner = SyncRunner(PsycopgLibrary(), schema)
         self._sync_executor = PgSyncExecutor(
-            self.clock,
             self._operations,
-            SyncNotifier(self.clock, self._say_sync, self._gate),
-            self._gate,
+            SyncNotifier(self.clock, self._gate, self._say_sync),
             self._sync_runner,
             self._ready_pool,
         )

@@ -268,12 +268,14 @@ class Lanes:
     def _settle(self, runs: Sequence[Run], outcomes: Sequence[Outcome]) -> bool:
         """Note the answers; whether something that may let a job go was freed."""
         freed, quick = False, 0
+        answered: list[Run] = []
         busy: list[Run] = []
         for run, outcome in zip(runs, outcomes, strict=True):
             if outcome.status == "BUSY":
                 run.busy += 1
                 busy.append(run)
                 continue
+            answered.append(run)
             if outcome.status != "DONE":
                 self._tell_lost(run, outcome)
             freed = freed or run.row.group is not None
@@ -284,9 +286,8 @@ class Lanes:
         if busy:
             pause = busy_pause(max(run.busy for run in busy), self._rng)
             self._clock.call_later(pause, partial(self._claims.take_back, busy))
-            runs = [run for run in runs if run not in busy]
-        if runs:
-            self._claims.answered(*runs)
+        if answered:
+            self._claims.answered(*answered)
         if quick and self._adapts:
             self._recent.append((self._clock.monotonic(), quick))
             self._recent_count += quick

@@ -6,9 +6,7 @@ from uuid import UUID
 
 from goncordia.driver import JobRow
 from goncordia_sql.ops.sessions import Sessions
-from goncordia_sql.postgres.dialect import PostgresDialect
 from goncordia_sql.postgres.groups import PostgresGroups
-from goncordia_sql.rows import RowCodec
 from goncordia_sql.statement import Op
 
 __all__ = ["PostgresSessions"]
@@ -17,12 +15,10 @@ __all__ = ["PostgresSessions"]
 class PostgresSessions(Sessions):
     """See :class:`Sessions`."""
 
-    def __init__(self, dialect: PostgresDialect, codec: RowCodec, groups: PostgresGroups) -> None:
-        super().__init__(dialect, codec, groups)
-        self._swept = groups
+    _groups: PostgresGroups
 
     def expire(self, session: UUID, limit: int) -> Op[list[JobRow]]:
         """See :meth:`BaseExecutor.expire`."""
         jobs = yield from super().expire(session, limit)
-        yield from self._swept.sweep()
+        yield from self._groups.sweep()
         return jobs
