@@ -71,12 +71,12 @@ class Strange:
 @dataclasses.dataclass
 class Unresolved:
     kind: ClassVar[str] = "unresolved"
-    x: Nowhere  # type: ignore[name-defined]  # noqa: F821
+    x: Nowhere  # type: ignore[name-defined]  # noqa: F821 - that is the case
 
 
 class UnresolvedModel(pydantic.BaseModel):
     kind: ClassVar[str] = "unresolved_model"
-    x: Nowhere  # type: ignore[name-defined]  # noqa: F821
+    x: Nowhere  # type: ignore[name-defined]  # noqa: F821 - that is the case
 
 
 @pytest.mark.parametrize(

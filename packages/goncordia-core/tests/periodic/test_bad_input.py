@@ -1,4 +1,7 @@
-"""Whatever is wrong is answered with the field, the value and what would be right."""
+"""Whatever is wrong is answered with the field, the value and what would be right.
+
+What mypy is told to ignore here is of the wrong type on purpose.
+"""
 
 from __future__ import annotations
 
