@@ -1,4 +1,4 @@
-"""What the planner makes of our statements, at worst: planned once, with a table still empty."""
+"""What the planner makes of our statements, at worst: planned once, for few jobs or for many."""
 
 from __future__ import annotations
 
@@ -7,8 +7,12 @@ from collections.abc import AsyncIterator
 import asyncpg
 import pytest
 
-from goncordia_sql import ParamStyle
+from goncordia.driver import FetchRequest, Finish, QueueFetch
+from goncordia.ids import new_session_id
+from goncordia_driver_pg.asyncpg_connections import AsyncpgConnection
+from goncordia_sql import ParamStyle, run_async
 from goncordia_sql.postgres import PostgresDialect, PostgresOperations, migrations
+from goncordia_sql.states import Hold, Stored
 
 NAMES = [
     name for name, _ in PostgresOperations(PostgresDialect(ParamStyle.NUMBERED_DOLLAR)).statements()
@@ -27,6 +31,28 @@ async def generic(pg_dsn: str, pg_schema: str) -> AsyncIterator[tuple[asyncpg.Co
         await connection.close()
 
 
+async def _fill(connection: asyncpg.Connection, schema: str, count: int) -> None:
+    """Jobs that are ready, and known to the planner."""
+    await connection.execute(
+        f"""
+        INSERT INTO "{schema}".job (id, state, nice, unique_hold, run_at, created_at,
+            payload_version, group_limit, queue, kind, content, args)
+        SELECT gen_random_uuid(), {Stored.READY}, 0, {Hold.ACTIVE}, now(), now(), 1, 0, 'default',
+            'work', 'json', '{{}}' FROM generate_series(1, $1)
+        """,
+        count,
+    )
+    await connection.execute(f'ANALYZE "{schema}".job')
+
+
+async def _plan_of_exchange(connection: asyncpg.Connection, schema: str) -> str:
+    operations = PostgresOperations(PostgresDialect(ParamStyle.NUMBERED_DOLLAR, schema))
+    sql = dict(operations.statements())["fetch.exchange"]
+    await connection.execute(f"PREPARE p AS {sql.text}")
+    nothing = ", ".join(["NULL"] * len(sql.names))
+    return "\n".join(row[0] for row in await connection.fetch(f"EXPLAIN EXECUTE p({nothing})"))
+
+
 @pytest.mark.parametrize("name", NAMES)
 async def test_jobs_are_found_by_index(generic: tuple[asyncpg.Connection, str], name: str) -> None:
     connection, schema = generic
@@ -41,11 +67,43 @@ async def test_jobs_are_found_by_index(generic: tuple[asyncpg.Connection, str], 
 async def test_what_is_ready_comes_in_order_from_its_index(
     generic: tuple[asyncpg.Connection, str],
 ) -> None:
-    connection, schema = generic
-    operations = PostgresOperations(PostgresDialect(ParamStyle.NUMBERED_DOLLAR, schema))
-    sql = dict(operations.statements())["fetch.exchange"]
-    await connection.execute(f"PREPARE p AS {sql.text}")
-    nothing = ", ".join(["NULL"] * len(sql.names))
-    plan = "\n".join(row[0] for row in await connection.fetch(f"EXPLAIN EXECUTE p({nothing})"))
+    plan = await _plan_of_exchange(*generic)
     assert "Index Scan using job_ready on job" in plan
     assert "Sort" not in plan, plan
+
+
+@pytest.mark.parametrize("ready", [1000, 20_000])
+async def test_with_many_jobs_ready_each_is_still_looked_up_where_it_is(
+    generic: tuple[asyncpg.Connection, str], ready: int
+) -> None:
+    connection, schema = generic
+    await _fill(connection, schema, ready)
+    plan = await _plan_of_exchange(connection, schema)
+    assert "Seq Scan on job " not in plan, plan
+    assert "Hash Join" not in plan, plan
+    assert plan.count("Tid Scan on job ") == 2, plan
+
+
+async def test_an_exchange_is_not_planned_anew_each_time(
+    generic: tuple[asyncpg.Connection, str],
+) -> None:
+    connection, schema = generic
+    await connection.execute("RESET plan_cache_mode")
+    await _fill(connection, schema, 50_000)
+    operations = PostgresOperations(PostgresDialect(ParamStyle.NUMBERED_DOLLAR, schema))
+    adapter, session = AsyncpgConnection(connection, plain=False), new_session_id()
+    await run_async(operations.sessions.session_open(session, "w", 600), adapter)
+    finishes: list[Finish] = []
+    for number in range(1, 21):
+        request = FetchRequest(session, number, 100, (QueueFetch("default", 100),), "w")
+        _, result = await run_async(operations.exchange(finishes, request), adapter)
+        assert result is not None
+        finishes = [Finish(row.claim, "complete") for row in result.jobs if row.claim is not None]
+        assert len(finishes) == 100
+    plans = await connection.fetchrow(
+        "SELECT generic_plans, custom_plans FROM pg_prepared_statements WHERE statement = $1",
+        dict(operations.statements())["fetch.exchange"].text,
+    )
+    assert plans is not None
+    # PostgreSQL tries five with the values first.
+    assert (plans["generic_plans"] >= 15, plans["custom_plans"]) == (True, 5)

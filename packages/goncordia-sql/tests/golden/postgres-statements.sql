@@ -183,36 +183,39 @@ AND queue = $1 AND run_at >= $2 AND run_at <= $3 ORDER BY run_at LIMIT $4 FOR UP
 
 -- fetch.exchange
 WITH given AS MATERIALIZED ( SELECT u.id, u.fetch_no, u.output FROM unnest($1::uuid[], $2::bigint[],
-$3::text[]) AS u(id, fetch_no, output) LIMIT $4::bigint ), held AS MATERIALIZED ( SELECT h.id,
-g.output FROM given g CROSS JOIN LATERAL ( SELECT i.id FROM "goncordia".job i WHERE i.id = g.id AND
-i.state = 3 AND i.session = $5::uuid AND i.fetch_no = g.fetch_no AND i.group_name IS NULL FOR UPDATE
-SKIP LOCKED) AS h LIMIT $4::bigint ), done AS ( UPDATE "goncordia".job j SET state = 4, finished_at
-= statement_timestamp(), failed = 0, output = h.output, held_key = CASE WHEN j.unique_hold = 0 THEN
-NULL ELSE j.held_key END FROM held h WHERE j.id = h.id RETURNING j.id ), facts AS MATERIALIZED (
-SELECT statement_timestamp() AS now, (SELECT count(*) FROM done) AS done, EXISTS (SELECT 1 FROM
-"goncordia".session WHERE id = $6::uuid AND is_open = 1) AS open, EXISTS (SELECT 1 FROM
-"goncordia".queue WHERE name = $7::text AND paused = 1) AS paused, (SELECT l.run_at FROM
-"goncordia".job l WHERE l.state = 0 AND l.queue = $7::text AND l.run_at >= $8::timestamptz ORDER BY
-l.run_at LIMIT 1) AS next_run_at ), ready AS MATERIALIZED ( SELECT r.id, r.other FROM facts f CROSS
-JOIN unnest($9::integer[], $10::timestamptz[], $11::uuid[], $12::integer[]) AS u(first, since,
-since_id, last) CROSS JOIN LATERAL ( SELECT i.id, i.group_name IS NOT NULL OR i.run_at > f.now OR
-($13::text[] IS NOT NULL AND i.kind <> ALL($13::text[])) AS other FROM "goncordia".job i WHERE
-i.state = 1 AND i.queue = $7::text AND (i.nice, i.run_at, i.id) >= (u.first, u.since, u.since_id)
-AND i.nice <= u.last ORDER BY i.nice, i.run_at, i.id LIMIT $14::bigint FOR UPDATE SKIP LOCKED ) AS r
-WHERE f.open AND NOT f.paused AND ($15::boolean OR (f.next_run_at > f.now) IS NOT FALSE) LIMIT
-$14::bigint ), claimed AS ( UPDATE "goncordia".job j SET state = 3, attempt = j.attempt + 1, started
-= 0, ended_session = j.session, ended_fetch_no = j.fetch_no, session = $6::uuid, fetch_no =
-$16::bigint, claimed_at = statement_timestamp(), worker_id = $17::text FROM ready r WHERE j.id =
-r.id AND NOT (SELECT bool_or(other) FROM ready) RETURNING j.id, j.kind, j.queue, j.nice, j.run_at,
-coalesce(j.args_raw, convert_to(j.args, 'UTF8')) AS args, j.content, j.payload_version,
+$3::text[]) AS u(id, fetch_no, output) LIMIT $4::bigint ), held AS MATERIALIZED ( SELECT h.place,
+g.output FROM given g CROSS JOIN LATERAL ( SELECT i.ctid AS place FROM "goncordia".job i WHERE i.id
+= g.id AND i.state = 3 AND i.session = $5::uuid AND i.fetch_no = g.fetch_no AND i.group_name IS NULL
+FOR UPDATE SKIP LOCKED) AS h LIMIT $4::bigint ), done AS ( UPDATE "goncordia".job j SET state = 4,
+finished_at = statement_timestamp(), failed = 0, output = h.output, held_key = CASE WHEN
+j.unique_hold = 0 THEN NULL ELSE j.held_key END FROM held h WHERE j.ctid = h.place RETURNING j.id ),
+facts AS MATERIALIZED ( SELECT statement_timestamp() AS now, $6::text AS queue, $7::text[] AS kinds,
+$8::bigint AS most, $9::integer[] AS first, $10::timestamptz[] AS since, $11::uuid[] AS since_id,
+$12::integer[] AS last, (SELECT count(*) FROM done) AS done, EXISTS (SELECT 1 FROM
+"goncordia".session WHERE id = $13::uuid AND is_open = 1) AS open, EXISTS (SELECT 1 FROM
+"goncordia".queue WHERE name = $6::text AND paused = 1) AS paused, (SELECT l.run_at FROM
+"goncordia".job l WHERE l.state = 0 AND l.queue = $6::text AND l.run_at >= $14::timestamptz ORDER BY
+l.run_at LIMIT 1) AS next_run_at ), ready AS MATERIALIZED ( SELECT r.place, r.other FROM facts f
+CROSS JOIN LATERAL unnest(f.first, f.since, f.since_id, f.last) AS u(first, since, since_id, last)
+CROSS JOIN LATERAL ( SELECT i.ctid AS place, i.group_name IS NOT NULL OR i.run_at > f.now OR
+(f.kinds IS NOT NULL AND i.kind <> ALL(f.kinds)) AS other FROM "goncordia".job i WHERE i.state = 1
+AND i.queue = f.queue AND (i.nice, i.run_at, i.id) >= (u.first, u.since, u.since_id) AND i.nice <=
+u.last ORDER BY i.nice, i.run_at, i.id LIMIT f.most FOR UPDATE SKIP LOCKED ) AS r WHERE f.open AND
+NOT f.paused AND ($15::boolean OR (f.next_run_at > f.now) IS NOT FALSE) LIMIT (SELECT most FROM
+facts) ), claimed AS ( UPDATE "goncordia".job j SET state = 3, attempt = j.attempt + 1, started = 0,
+ended_session = j.session, ended_fetch_no = j.fetch_no, session = $13::uuid, fetch_no = $16::bigint,
+claimed_at = statement_timestamp(), worker_id = $17::text FROM (SELECT u.place FROM
+unnest(ARRAY(SELECT place FROM ready)) AS u(place) LIMIT (SELECT most FROM facts)) AS r WHERE j.ctid
+= r.place AND NOT (SELECT bool_or(other) FROM ready) RETURNING j.id, j.kind, j.queue, j.nice,
+j.run_at, coalesce(j.args_raw, convert_to(j.args, 'UTF8')) AS args, j.content, j.payload_version,
 j.max_attempts, j.timeout, j.tags, j.meta, j.unique_key, j.unique_hold, j.unique_until,
 j.group_name, j.group_limit, j.attempt - 1 AS attempt, j.created_at, j.errors, j.checkpoint ) SELECT
 NULL::integer AS flags, NULL::text[] AS done, c.* FROM claimed c UNION ALL SELECT CASE WHEN f.open
 THEN 1 ELSE 0 END + CASE WHEN f.paused THEN 2 ELSE 0 END + CASE WHEN f.next_run_at <= f.now THEN 4
 ELSE 0 END + CASE WHEN (SELECT bool_or(other) FROM ready) THEN 8 ELSE 0 END, CASE WHEN f.done <
 $4::bigint THEN ARRAY(SELECT id::text FROM done) END, NULL, NULL, NULL, NULL, f.next_run_at, NULL,
-NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, f.now, NULL, NULL FROM facts
-f;
+NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, (SELECT count(*) FROM
+ready)::integer, f.now, NULL, NULL FROM facts f;
 
 -- finish.held
 SELECT k.n, j.state, j.run_at, j.failed, j.attempt, j.started, j.cancel_requested, j.session,
@@ -244,21 +247,22 @@ UPDATE "goncordia".job SET started = $1, checkpoint = coalesce($2, checkpoint) W
 
 -- finish.complete_free
 WITH given AS MATERIALIZED ( SELECT u.id, u.fetch_no, u.output FROM unnest($1::uuid[], $2::bigint[],
-$3::text[]) AS u(id, fetch_no, output) LIMIT $4::bigint ), held AS MATERIALIZED ( SELECT h.id,
-g.output FROM given g CROSS JOIN LATERAL ( SELECT i.id FROM "goncordia".job i WHERE i.id = g.id AND
-i.state = 3 AND i.session = $5::uuid AND i.fetch_no = g.fetch_no AND i.group_name IS NULL FOR UPDATE
-SKIP LOCKED) AS h LIMIT $4::bigint ), done AS ( UPDATE "goncordia".job j SET state = 4, finished_at
-= statement_timestamp(), failed = 0, output = h.output, held_key = CASE WHEN j.unique_hold = 0 THEN
-NULL ELSE j.held_key END FROM held h WHERE j.id = h.id RETURNING j.id ) SELECT id FROM done;
+$3::text[]) AS u(id, fetch_no, output) LIMIT $4::bigint ), held AS MATERIALIZED ( SELECT h.place,
+g.output FROM given g CROSS JOIN LATERAL ( SELECT i.ctid AS place FROM "goncordia".job i WHERE i.id
+= g.id AND i.state = 3 AND i.session = $5::uuid AND i.fetch_no = g.fetch_no AND i.group_name IS NULL
+FOR UPDATE SKIP LOCKED) AS h LIMIT $4::bigint ), done AS ( UPDATE "goncordia".job j SET state = 4,
+finished_at = statement_timestamp(), failed = 0, output = h.output, held_key = CASE WHEN
+j.unique_hold = 0 THEN NULL ELSE j.held_key END FROM held h WHERE j.ctid = h.place RETURNING j.id )
+SELECT id FROM done;
 
 -- finish.complete_held
 WITH given AS MATERIALIZED ( SELECT u.id, u.fetch_no, u.output FROM unnest($1::uuid[], $2::bigint[],
-$3::text[]) AS u(id, fetch_no, output) LIMIT $4::bigint ), held AS MATERIALIZED ( SELECT h.id,
-g.output FROM given g CROSS JOIN LATERAL ( SELECT i.id FROM "goncordia".job i WHERE i.id = g.id AND
-i.state = 3 AND i.session = $5::uuid AND i.fetch_no = g.fetch_no AND i.group_name IS NULL FOR
-UPDATE) AS h LIMIT $4::bigint ), done AS ( UPDATE "goncordia".job j SET state = 4, finished_at =
+$3::text[]) AS u(id, fetch_no, output) LIMIT $4::bigint ), held AS MATERIALIZED ( SELECT h.place,
+g.output FROM given g CROSS JOIN LATERAL ( SELECT i.ctid AS place FROM "goncordia".job i WHERE i.id
+= g.id AND i.state = 3 AND i.session = $5::uuid AND i.fetch_no = g.fetch_no AND i.group_name IS NULL
+FOR UPDATE) AS h LIMIT $4::bigint ), done AS ( UPDATE "goncordia".job j SET state = 4, finished_at =
 statement_timestamp(), failed = 0, output = h.output, held_key = CASE WHEN j.unique_hold = 0 THEN
-NULL ELSE j.held_key END FROM held h WHERE j.id = h.id RETURNING j.id ) SELECT id FROM done;
+NULL ELSE j.held_key END FROM held h WHERE j.ctid = h.place RETURNING j.id ) SELECT id FROM done;
 
 -- change.jobs
 SELECT k.n, j.id, j.state, j.run_at, j.failed, j.attempt, j.max_attempts, j.unique_key,

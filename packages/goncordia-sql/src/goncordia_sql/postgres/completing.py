@@ -2,7 +2,9 @@
 
 The rows are looked up one by one and locked in the order of their ids, whatever the planner thinks
 of the size of the table: what goes into a join has a LIMIT by parameter, which it takes for few
-rows.
+rows. They are written where they were locked, which saves looking them up again. One that somebody
+else has written since the statement began is at a place that the statement does not see: it is
+left, as all exceptions are.
 """
 
 from __future__ import annotations
@@ -34,15 +36,16 @@ def completing(dialect: PostgresDialect, lock: str = "FOR UPDATE SKIP LOCKED") -
             FROM unnest(:done_ids::uuid[], :fetch_nos::bigint[], :outputs::text[])
                 AS u(id, fetch_no, output) LIMIT :done_most::bigint
         ), held AS MATERIALIZED (
-            SELECT h.id, g.output FROM given g CROSS JOIN LATERAL (
-                SELECT i.id FROM {dialect.job} i WHERE i.id = g.id AND i.state = {Stored.RUNNING}
-                AND i.session = :owner::uuid AND i.fetch_no = g.fetch_no
-                AND i.group_name IS NULL {lock}) AS h LIMIT :done_most::bigint
+            SELECT h.place, g.output FROM given g CROSS JOIN LATERAL (
+                SELECT i.ctid AS place FROM {dialect.job} i
+                WHERE i.id = g.id AND i.state = {Stored.RUNNING} AND i.session = :owner::uuid
+                AND i.fetch_no = g.fetch_no AND i.group_name IS NULL {lock}) AS h
+            LIMIT :done_most::bigint
         ), done AS (
             UPDATE {dialect.job} j SET state = {Stored.COMPLETED}, finished_at = {{now}},
                 failed = 0, output = h.output, held_key =
                     CASE WHEN j.unique_hold = {Hold.ACTIVE} THEN NULL ELSE j.held_key END
-            FROM held h WHERE j.id = h.id RETURNING j.id
+            FROM held h WHERE j.ctid = h.place RETURNING j.id
         )"""
 
 

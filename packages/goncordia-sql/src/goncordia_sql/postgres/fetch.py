@@ -6,8 +6,15 @@ meets another job, or one for later that has become due: it tells, and the opera
 longer way, statement by statement.
 
 How it is written down keeps its plan what it should be, whatever the statistics say, for it is
-planned once and then used while the table grows from nothing to millions: what goes into a join has
-a LIMIT by parameter, which the planner takes for few rows, so that it looks rows up by index.
+planned once and then used while the table grows from nothing to millions: what goes into a join is
+read from an array, with a LIMIT that the planner does not know, and so taken for few rows. And the
+look for ready jobs has its values from the facts, where the planner does not see them: else it
+would plan anew each time, which took it as long as all else that is done for 30 jobs.
+
+The rows to write are named by their places, since they have just been locked there: that saves
+going down the primary key's index for each. A job that somebody else has written since the
+statement began is locked at a place that the statement does not see. It is not claimed then, and
+the answer says how many were locked: there is more.
 """
 
 from __future__ import annotations
@@ -37,7 +44,7 @@ _WALKS: Final = 20
 """So many fetches go the longer way after one that had to."""
 _OPEN, _PAUSED, _DUE, _OTHER = 1, 2, 4, 8
 _NICE, _RUN_AT = READY_ROW.index("nice"), READY_ROW.index("run_at")
-_CREATED_AT: Final = READY_ROW.index("created_at")
+_CREATED_AT, _ATTEMPT = READY_ROW.index("created_at"), READY_ROW.index("attempt")
 _BEFORE: Final = 2
 """Columns of the answer before those of a job."""
 _order: Final = itemgetter(_NICE, _RUN_AT, READY_ROW.index("id"))
@@ -72,7 +79,10 @@ class PostgresFetch(Fetch):
             """)
         self._exchange = dialect.statement(f"""
             WITH {completing(dialect)}, facts AS MATERIALIZED (
-                SELECT {{now}} AS now, (SELECT count(*) FROM done) AS done,
+                SELECT {{now}} AS now, :queue::text AS queue, :kinds::text[] AS kinds,
+                    :most::bigint AS most, :first::integer[] AS first,
+                    :since::timestamptz[] AS since, :since_id::uuid[] AS since_id,
+                    :last::integer[] AS last, (SELECT count(*) FROM done) AS done,
                     EXISTS (SELECT 1 FROM {dialect.session}
                             WHERE id = :session::uuid AND is_open = 1) AS open,
                     EXISTS (SELECT 1 FROM {dialect.queue}
@@ -81,26 +91,28 @@ class PostgresFetch(Fetch):
                      AND l.queue = :queue::text AND l.run_at >= :later_since::timestamptz
                      ORDER BY l.run_at LIMIT 1) AS next_run_at
             ), ready AS MATERIALIZED (
-                SELECT r.id, r.other FROM facts f CROSS JOIN
-                    unnest(:first::integer[], :since::timestamptz[], :since_id::uuid[],
-                        :last::integer[]) AS u(first, since, since_id, last)
+                SELECT r.place, r.other FROM facts f
+                    CROSS JOIN LATERAL unnest(f.first, f.since, f.since_id, f.last)
+                        AS u(first, since, since_id, last)
                     CROSS JOIN LATERAL (
-                    SELECT i.id, i.group_name IS NOT NULL OR i.run_at > f.now OR
-                        (:kinds::text[] IS NOT NULL AND i.kind <> ALL(:kinds::text[])) AS other
-                    FROM {job} i WHERE i.state = {Stored.READY} AND i.queue = :queue::text
+                    SELECT i.ctid AS place, i.group_name IS NOT NULL OR i.run_at > f.now OR
+                        (f.kinds IS NOT NULL AND i.kind <> ALL(f.kinds)) AS other
+                    FROM {job} i WHERE i.state = {Stored.READY} AND i.queue = f.queue
                     AND (i.nice, i.run_at, i.id) >= (u.first, u.since, u.since_id)
                     AND i.nice <= u.last
-                    ORDER BY i.nice, i.run_at, i.id LIMIT :most::bigint FOR UPDATE SKIP LOCKED
+                    ORDER BY i.nice, i.run_at, i.id LIMIT f.most FOR UPDATE SKIP LOCKED
                 ) AS r
                 WHERE f.open AND NOT f.paused
                 AND (:leave_due::boolean OR (f.next_run_at > f.now) IS NOT FALSE)
-                LIMIT :most::bigint
+                LIMIT (SELECT most FROM facts)
             ), claimed AS (
                 UPDATE {job} j SET state = {Stored.RUNNING}, attempt = j.attempt + 1, started = 0,
                     ended_session = j.session, ended_fetch_no = j.fetch_no,
                     session = :session::uuid, fetch_no = :fetch_no::bigint, claimed_at = {{now}},
                     worker_id = :worker_id::text
-                FROM ready r WHERE j.id = r.id AND NOT (SELECT bool_or(other) FROM ready)
+                FROM (SELECT u.place FROM unnest(ARRAY(SELECT place FROM ready)) AS u(place)
+                      LIMIT (SELECT most FROM facts)) AS r
+                WHERE j.ctid = r.place AND NOT (SELECT bool_or(other) FROM ready)
                 RETURNING {claimed}
             )
             SELECT NULL::integer AS flags, NULL::text[] AS done, c.* FROM claimed c
@@ -216,10 +228,12 @@ class PostgresFetch(Fetch):
             seen.jobs += self.codec.claimed(
                 claimed, seen.now, request.session, request.fetch_no, request.worker_id
             )
-            full = len(claimed) == room
+            full, moved = len(claimed) == room, len(claimed) < seen.locked
             self._marks.note(queue.name, ranges, claimed, seen.now, began, full=full)
-            seen.more = full or (
-                bool(claimed) and not ranges.whole and self._marks.may_come_short(queue.name)
+            seen.more = (
+                full
+                or moved
+                or (bool(claimed) and not ranges.whole and self._marks.may_come_short(queue.name))
             )
             if seen.more or ranges.whole:
                 if len(claimed) < len(seen.jobs):
@@ -261,6 +275,7 @@ class _Seen:
         flags: of the last answer.
         now: the time of it.
         next_run_at: when the first job for later is due.
+        locked: how many jobs the last look found and locked, to claim them.
         left: the jobs that could not be completed.
         jobs: what was claimed.
         more: there may be more to claim.
@@ -270,6 +285,7 @@ class _Seen:
         self.flags = 0
         self.now: Any = None
         self.next_run_at: Any = None
+        self.locked = 0
         self.left = NONE
         self.jobs: list[JobRow] = []
         self.more = False
@@ -283,6 +299,7 @@ class _Seen:
                 continue
             self.flags = row[0]
             self.now, self.next_run_at = row[_BEFORE + _CREATED_AT], row[_BEFORE + _RUN_AT]
+            self.locked = row[_BEFORE + _ATTEMPT]
             self.left |= completed.left(row[1])
         claimed.sort(key=_order)
         return claimed
@@ -332,5 +349,9 @@ def _any_number(queue: QueueFetch, limit: int) -> bool:
 
 def _facts() -> str:
     """The columns of a claimed job in the row that tells the facts, which has others' places."""
-    places = {"run_at": "f.next_run_at", "created_at": "f.now"}
+    places = {
+        "run_at": "f.next_run_at",
+        "created_at": "f.now",
+        "attempt": "(SELECT count(*) FROM ready)::integer",
+    }
     return ", ".join(places.get(column, "NULL") for column in READY_ROW)
