@@ -42,7 +42,12 @@ CREATE TABLE "goncordia".job (
 ) WITH (fillfactor = 70, 
     autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 2000,
     autovacuum_vacuum_insert_scale_factor = 0.1, autovacuum_analyze_scale_factor = 0.05,
-    autovacuum_vacuum_cost_delay = 0);
+    autovacuum_vacuum_cost_delay = 0, vacuum_truncate = false);
+INSERT INTO "goncordia".job (id, state, nice, unique_hold, run_at, created_at,
+        payload_version, group_limit, queue, kind, content, args)
+    SELECT gen_random_uuid(), 4, 0, 0, now(), now(), 1, 0, '', '',
+        'json', repeat(' ', 1800) FROM generate_series(1, 24);
+DELETE FROM "goncordia".job;
 CREATE INDEX job_ready ON "goncordia".job (queue, nice, run_at, id)
         WHERE state = 1;
 CREATE INDEX job_ready_kind ON "goncordia".job (kind, queue, nice, run_at, id)
