@@ -14,7 +14,7 @@ import psycopg_pool
 import pytest
 
 from goncordia import Client, Job, Registry, SyncClient, WorkerPool
-from goncordia.driver import Change, ListFilter, NewJob
+from goncordia.driver import Change, Finding, ListFilter, NewJob
 from goncordia.errors import ConfigurationError
 from goncordia.ids import new_session_id
 from goncordia_driver_pg import AsyncpgDriver, PsycopgDriver
@@ -132,6 +132,44 @@ async def test_pools_say_by_themselves_that_nothing_is_prepared(
     kwargs = {"prepare_threshold": None}
     async with psycopg_pool.AsyncConnectionPool(bouncer, kwargs=kwargs, open=False) as other:
         assert PsycopgDriver(other, schema=migrated).listener() is None
+
+
+def of_poolers(findings: list[Finding]) -> list[str]:
+    return [each.message for each in findings if "a pooler in transaction mode is" in each.message]
+
+
+async def checked(driver: Any) -> list[Finding]:
+    """What it says without being opened before: that may fail already."""
+    try:
+        return list(await driver.check())
+    finally:
+        await driver.aclose()
+
+
+async def test_prepared_statements_are_warned_of(make: Any, migrated: str, bouncer: str) -> None:
+    for _ in range(2):  # the second time those of the first may be in the way
+        (finding,) = [each for each in await checked(make(bouncer)) if "pooler" in each.message]
+        assert finding.level == "warning"
+        assert "(prepare=False, or your pool's own setting) and give side=" in finding.message
+
+
+async def test_and_in_a_pool_of_the_callers(migrated: str, bouncer: str) -> None:
+    async with asyncpg.create_pool(bouncer, min_size=0, max_size=2) as pool:
+        assert len(of_poolers(await checked(AsyncpgDriver(pool, schema=migrated)))) == 1
+    async with psycopg_pool.AsyncConnectionPool(
+        bouncer, min_size=0, max_size=2, open=False
+    ) as other:
+        assert len(of_poolers(await checked(PsycopgDriver(other, schema=migrated)))) == 1
+
+
+async def test_of_the_server_itself_and_without_prepared_statements_nothing_is_said(
+    make: Any, driver: Any, migrated: str, pg_dsn: str
+) -> None:
+    assert of_poolers(await driver.check()) == []
+    async with make(pg_dsn) as direct:
+        assert of_poolers(await direct.check()) == []
+    async with make(pg_dsn, pool_size=1) as direct:  # it does not wait for a second
+        assert of_poolers(await direct.check()) == []
 
 
 async def test_a_parameter_that_the_pooler_does_not_know(make: Any, bouncer: str) -> None:

@@ -93,6 +93,7 @@ class AsyncpgDriver(PostgresDriver[AsyncpgTx, NoTransactions]):
             clock,
             None if aside is None else aside.side,
             listens=prepares or side is not None,
+            prepares=prepares,
             # asyncpg sends the preparation and the execution apart.
             always_begin=not prepares,
             native_tx="interactive",

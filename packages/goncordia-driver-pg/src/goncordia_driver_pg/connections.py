@@ -122,6 +122,11 @@ class Library(Protocol):
 class AsyncPool(Protocol):
     """Where connections come from."""
 
+    @property
+    def size(self) -> int:
+        """How many it has at most."""
+        ...
+
     async def acquire(self) -> AsyncConnection:
         """One, outside of any transaction. Bounded in time."""
         ...
@@ -177,6 +182,13 @@ class _Translator:
         """Our error for a connection that was not had."""
         failure = self._library.failure(error, sent=False)
         return unconnected(failure, "the server") or translation(failure, self._schema, stage)
+
+    def is_of_unprepared(self, error: Exception) -> bool:
+        """Whether an error of ours says that a prepared statement is not there, or there before."""
+        cause = error.__cause__
+        return (
+            isinstance(cause, self.errors) and self._library.failure(cause, sent=False).unprepared
+        )
 
     @contextlib.contextmanager
     def translated(self, stage: Stage = "running") -> Generator[None, None, None]:

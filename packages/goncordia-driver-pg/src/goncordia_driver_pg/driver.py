@@ -18,7 +18,7 @@ from goncordia.driver import (
     ListFilter,
     TxSupport,
 )
-from goncordia.errors import MigrationRequiredError
+from goncordia.errors import DriverUnavailableError, MigrationRequiredError
 from goncordia_driver_pg.connections import AsyncPool, Library, Runner
 from goncordia_driver_pg.doctor import examine, server
 from goncordia_driver_pg.executor import PgExecutor
@@ -27,6 +27,7 @@ from goncordia_driver_pg.gate import Gate
 from goncordia_driver_pg.heart import PgHeartbeater
 from goncordia_driver_pg.listener import PgListener
 from goncordia_driver_pg.notifier import Notifier
+from goncordia_driver_pg.pooler import POOLED, is_pooled
 from goncordia_driver_pg.side import Connect
 from goncordia_driver_pg.tx import PgTxOps
 from goncordia_driver_pg.watcher import Watcher
@@ -60,6 +61,7 @@ class PostgresDriver(BaseDriver[Tx_contra, SyncTx_contra]):
         clock: take time from here and not from the server; for tests.
         connect: makes connections that are not of the pool; None: nothing is known of how.
         listens: those can LISTEN.
+        prepares: statements are prepared.
         always_begin: see :class:`Runner`.
         native_tx: whether ``unwrap_tx`` works.
         sync_tx: whether ``unwrap_sync_tx`` works.
@@ -73,6 +75,7 @@ class PostgresDriver(BaseDriver[Tx_contra, SyncTx_contra]):
         connect: Connect | None,
         *,
         listens: bool,
+        prepares: bool,
         always_begin: bool,
         native_tx: TxSupport,
         sync_tx: TxSupport,
@@ -81,6 +84,7 @@ class PostgresDriver(BaseDriver[Tx_contra, SyncTx_contra]):
         self._listens = listens and connect is not None
         super().__init__(_capabilities(native_tx, sync_tx, listens=self._listens), clock)
         self._connect = connect
+        self._prepares = prepares
         self._operations = PostgresOperations(self._dialect, self.clock.monotonic)
         self._migrations = migrations(self._dialect)
         self._notify = Notify(self._dialect)
@@ -153,14 +157,22 @@ class PostgresDriver(BaseDriver[Tx_contra, SyncTx_contra]):
 
     async def check(self) -> list[Finding]:
         """What ``goncordia doctor`` should say: of the server, its settings, and the rights."""
-        await self._opened(self.open)
-        pool = await self._pool()
+        findings: list[Finding] = []
         try:
+            await self._opened(self.open)
             await self.verify()
+            pool = await self._pool()
+            found = await self._runner.once(pool, server(self._dialect), writes=False)
+            findings += await self._runner.once(pool, examine(self._dialect, found), writes=False)
+            pooled = self._prepares and await is_pooled(pool, self._runner)
         except MigrationRequiredError as error:
             return [Finding("error", str(error))]
-        found = await self._runner.once(pool, server(self._dialect), writes=False)
-        findings = await self._runner.once(pool, examine(self._dialect, found), writes=False)
+        except DriverUnavailableError as error:
+            pooled = self._runner.is_of_unprepared(error)
+            if not pooled:
+                raise
+        if pooled:
+            findings.append(POOLED)
         return findings if self._listens else [*findings, _NO_LISTENER]
 
     async def aclose(self) -> None:

@@ -78,6 +78,11 @@ class Failure(NamedTuple):
     lost: bool = False
 
     @property
+    def unprepared(self) -> bool:
+        """A prepared statement is not there, or there already."""
+        return self.code in _NOT_PREPARED
+
+    @property
     def outcome(self) -> Outcome:
         """A server that goes on after its error has rolled back; one that is gone may not have."""
         if self.applied:
@@ -164,7 +169,7 @@ def _refused(
             f"to enqueue, to work or to migrate is in {ROLES} (SQLSTATE {code})",
             outcome=outcome,
         )
-    if code in _NOT_PREPARED:
+    if failure.unprepared:
         return DriverUnavailableError(
             f"{text}: a prepared statement is not there, most likely for a PgBouncer in transaction"
             " mode: turn them off (prepare=False, or your pool's own setting); see "

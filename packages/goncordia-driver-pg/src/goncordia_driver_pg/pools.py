@@ -77,8 +77,9 @@ class Pool(Generic[C]):
     def __init__(
         self, make: Callable[[], Awaitable[C]], *, size: int, timeout: float, keep: float
     ) -> None:
+        self.size = size
+        """How many it has at most."""
         self._make = make
-        self._size = size
         self._timeout = timeout
         self._keep = keep
         self._idle: list[C] = []
@@ -103,7 +104,7 @@ class Pool(Generic[C]):
                     connection.renew()
                     return connection
                 self._leave(connection)
-            if self._count < self._size:
+            if self._count < self.size:
                 return await self._another()
             connection_or_none = await self._wait()
             if connection_or_none is not None:
@@ -134,7 +135,7 @@ class Pool(Generic[C]):
             if not isinstance(error, TimeoutError):
                 raise
             raise DriverBusyError(
-                f"none of the pool's {self._size} connections was free within {self._timeout:g} s",
+                f"none of the pool's {self.size} connections was free within {self._timeout:g} s",
                 outcome="not_applied",
             ) from error
 

@@ -104,6 +104,7 @@ class PsycopgDriver(PostgresDriver["psycopg.AsyncConnection[Any]", "psycopg.Conn
             clock,
             None if aside is None or sync_only else aside.side,
             listens=prepares or side is not None,
+            prepares=prepares,
             # A statement of psycopg that is not prepared is one message: no pooler can part it.
             always_begin=False,
             native_tx="none" if sync_only else "interactive",
