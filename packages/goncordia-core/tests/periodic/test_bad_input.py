@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any, ClassVar
 
 import msgspec
@@ -219,3 +219,14 @@ class TestAFunction:
     async def test_that_answers_long_ago(self) -> None:
         said = await self.refused(lambda last: datetime(1969, 1, 1, tzinfo=UTC))
         assert "is not after 1970" in said
+
+    @pytest.mark.parametrize(
+        "answer",
+        [
+            datetime.max.replace(tzinfo=timezone(timedelta(hours=-5))),
+            datetime.min.replace(tzinfo=timezone(timedelta(hours=5))),
+        ],
+    )
+    async def test_that_answers_outside_of_the_calendar(self, answer: datetime) -> None:
+        said = await self.refused(lambda last: answer)
+        assert "is not in the years 1 to 9999 in UTC" in said

@@ -140,7 +140,7 @@ class FunctionSchedule:
             return None
         if not isinstance(found, datetime) or found.utcoffset() is None:
             self._refuse(last, found, "an aware datetime or None")
-        found = found.astimezone(UTC)
+        found = aware(f"schedule: {self.text}({_shown(last)})", found)
         if found < EPOCH:
             self._refuse(last, found, "after 1970")
         if last is not None and found <= last:
