@@ -134,18 +134,20 @@ def _write_table(wanted: Settings) -> bool:
 
 def _write_module(path: Path) -> bool:
     """Write the module, if there is none; whether there is the one that we write."""
+    there: str | None = None
     with _files(path):
         try:
             with path.open("x", encoding="utf-8") as file:
                 file.write(_MODULE)
         except FileExistsError:
-            if path.read_text(encoding="utf-8", errors="replace") == _MODULE:
-                typer.echo(f"kept     {path}")
-                return True
-            typer.echo(f"kept     {path}: its Registry must be named registry")
-            return False
-    typer.echo(f"made     {path}")
-    return True
+            there = path.read_text(encoding="utf-8", errors="replace")
+    if there is None:
+        typer.echo(f"made     {path}")
+    elif there == _MODULE:
+        typer.echo(f"kept     {path}")
+    else:
+        typer.echo(f"kept     {path}: its Registry must be named registry")
+    return there is None or there == _MODULE
 
 
 @contextmanager
