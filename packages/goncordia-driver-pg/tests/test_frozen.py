@@ -24,7 +24,10 @@ NewJobs = Callable[..., NewJob]
 Making: TypeAlias = Callable[[str, str], Any]
 
 LONG = 9.0
-"""Seconds: more than any of our bounds below, less than what psycopg takes to cancel (5 and 5)."""
+"""Seconds that nothing here takes, nor waits for: our bounds below end everything within one.
+
+Left to itself psycopg takes 10 to cancel a statement (5 and 5), which is what must not happen.
+"""
 
 
 @pytest.fixture
