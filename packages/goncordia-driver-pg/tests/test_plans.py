@@ -31,13 +31,15 @@ async def generic(pg_dsn: str, pg_schema: str) -> AsyncIterator[tuple[asyncpg.Co
         await connection.close()
 
 
-async def _fill(connection: asyncpg.Connection, schema: str, count: int) -> None:
-    """Jobs that are ready, and known to the planner."""
+async def _fill(
+    connection: asyncpg.Connection, schema: str, count: int, state: Stored = Stored.READY
+) -> None:
+    """Jobs that are ready, or whatever they are, and known to the planner."""
     await connection.execute(
         f"""
         INSERT INTO "{schema}".job (id, state, nice, unique_hold, run_at, created_at,
-            payload_version, group_limit, queue, kind, content, args)
-        SELECT gen_random_uuid(), {Stored.READY}, 0, {Hold.ACTIVE}, now(), now(), 1, 0, 'default',
+            finished_at, payload_version, group_limit, queue, kind, content, args)
+        SELECT gen_random_uuid(), {state}, 0, {Hold.ACTIVE}, now(), now(), now(), 1, 0, 'default',
             'work', 'json', '{{}}' FROM generate_series(1, $1)
         """,
         count,
@@ -45,29 +47,24 @@ async def _fill(connection: asyncpg.Connection, schema: str, count: int) -> None
     await connection.execute(f'VACUUM (ANALYZE) "{schema}".job')
 
 
-async def _plan_of_exchange(connection: asyncpg.Connection, schema: str) -> str:
-    operations = PostgresOperations(PostgresDialect(ParamStyle.NUMBERED_DOLLAR, schema))
-    sql = dict(operations.statements())["fetch.exchange"]
-    await connection.execute(f"PREPARE p AS {sql.text}")
-    nothing = ", ".join(["NULL"] * len(sql.names))
-    return "\n".join(row[0] for row in await connection.fetch(f"EXPLAIN EXECUTE p({nothing})"))
-
-
-@pytest.mark.parametrize("name", NAMES)
-async def test_jobs_are_found_by_index(generic: tuple[asyncpg.Connection, str], name: str) -> None:
-    connection, schema = generic
+async def _plan(connection: asyncpg.Connection, schema: str, name: str) -> str:
     operations = PostgresOperations(PostgresDialect(ParamStyle.NUMBERED_DOLLAR, schema))
     sql = dict(operations.statements())[name]
     await connection.execute(f"PREPARE p AS {sql.text}")
     nothing = f"({', '.join(['NULL'] * len(sql.names))})" if sql.names else ""
-    plan = "\n".join(row[0] for row in await connection.fetch(f"EXPLAIN EXECUTE p{nothing}"))
+    return "\n".join(row[0] for row in await connection.fetch(f"EXPLAIN EXECUTE p{nothing}"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_jobs_are_found_by_index(generic: tuple[asyncpg.Connection, str], name: str) -> None:
+    plan = await _plan(*generic, name)
     assert "Seq Scan on job " not in plan, plan
 
 
 async def test_what_is_ready_comes_in_order_from_its_index(
     generic: tuple[asyncpg.Connection, str],
 ) -> None:
-    plan = await _plan_of_exchange(*generic)
+    plan = await _plan(*generic, "fetch.exchange")
     assert "Index Scan using job_ready on job" in plan
     assert "Sort" not in plan, plan
 
@@ -78,11 +75,29 @@ async def test_however_many_jobs_are_ready_each_is_looked_up_where_it_is(
 ) -> None:
     connection, schema = generic
     await _fill(connection, schema, ready)
-    plan = await _plan_of_exchange(connection, schema)
+    plan = await _plan(connection, schema, "fetch.exchange")
     assert "Seq Scan on job " not in plan, plan
     assert "Hash Join" not in plan, plan
     assert "Sort" not in plan, plan
     assert plan.count("Tid Scan on job ") == 2, plan
+
+
+@pytest.mark.parametrize(
+    ("name", "state"),
+    [
+        ("fetch.promote", Stored.LATER),
+        ("fetch.promote_since", Stored.LATER),
+        ("fetch.kinds_ready", Stored.READY),
+        ("queues.prune_completed", Stored.COMPLETED),
+    ],
+)
+async def test_of_many_jobs_in_one_state_those_that_are_picked_are_looked_up(
+    generic: tuple[asyncpg.Connection, str], name: str, state: Stored
+) -> None:
+    connection, schema = generic
+    await _fill(connection, schema, 20_000, state)
+    plan = await _plan(connection, schema, name)
+    assert "Seq Scan on job" not in plan, plan
 
 
 async def test_an_exchange_is_not_planned_anew_each_time(

@@ -144,8 +144,9 @@ SELECT name FROM "goncordia".queue WHERE paused = 1 UNION ALL SELECT NULL FROM "
 WHERE id = $1 AND is_open = 1;
 
 -- fetch.promote
-UPDATE "goncordia".job SET state = 1 WHERE id IN ( SELECT id FROM "goncordia".job WHERE state = 0
-AND queue = $1 AND run_at <= $2 ORDER BY run_at LIMIT $3 FOR UPDATE SKIP LOCKED);
+UPDATE "goncordia".job SET state = 1 WHERE id IN (SELECT u.id FROM unnest(ARRAY( SELECT id FROM
+"goncordia".job WHERE state = 0 AND queue = $1 AND run_at <= $2 ORDER BY run_at LIMIT $3 FOR UPDATE
+SKIP LOCKED)) AS u(id) LIMIT (SELECT 2147483647));
 
 -- fetch.next_run_at
 SELECT run_at FROM "goncordia".job WHERE state = 0 AND queue = $1 ORDER BY run_at LIMIT 1;
@@ -169,7 +170,7 @@ j.id) > ($4, $5, $6) ORDER BY j.nice, j.run_at, j.id LIMIT $7 FOR UPDATE OF j SK
 -- fetch.kinds_ready
 SELECT k.value FROM (SELECT u.value FROM unnest($1::text[]) AS u(value) LIMIT
 cardinality($1::text[])) AS k WHERE EXISTS ( SELECT 1 FROM "goncordia".job j WHERE j.state >= 1 AND
-j.state <= 1 AND j.queue = $2 AND j.kind = k.value LIMIT 1 OFFSET 0);
+j.state <= 1 AND j.queue = $2 AND j.kind = k.value ORDER BY j.nice, j.run_at, j.id LIMIT 1 OFFSET 0);
 
 -- fetch.claim
 UPDATE "goncordia".job SET state = 3, attempt = attempt + 1, started = 0, ended_session = session,
@@ -178,8 +179,9 @@ ended_fetch_no = fetch_no, session = $1, fetch_no = $2, claimed_at = $3, worker_
 number) LIMIT cardinality($5::uuid[])) AS k);
 
 -- fetch.promote_since
-UPDATE "goncordia".job SET state = 1 WHERE id IN ( SELECT id FROM "goncordia".job WHERE state = 0
-AND queue = $1 AND run_at >= $2 AND run_at <= $3 ORDER BY run_at LIMIT $4 FOR UPDATE SKIP LOCKED);
+UPDATE "goncordia".job SET state = 1 WHERE id IN (SELECT u.id FROM unnest(ARRAY( SELECT id FROM
+"goncordia".job WHERE state = 0 AND queue = $1 AND run_at >= $2 AND run_at <= $3 ORDER BY run_at
+LIMIT $4 FOR UPDATE SKIP LOCKED)) AS u(id) LIMIT (SELECT 2147483647));
 
 -- fetch.exchange
 WITH given AS MATERIALIZED ( SELECT u.id, u.fetch_no, u.output FROM unnest($1::uuid[], $2::bigint[],
@@ -363,12 +365,14 @@ SELECT id, fetch_no FROM "goncordia".job WHERE state = 3 AND cancel_requested = 
 DELETE FROM "goncordia".session WHERE id = $1;
 
 -- sessions.end_silent
-UPDATE "goncordia".session SET is_open = 0 WHERE id IN (SELECT id FROM "goncordia".session WHERE id
-= $1 AND beat_at = $2 FOR UPDATE SKIP LOCKED);
+UPDATE "goncordia".session SET is_open = 0 WHERE id IN (SELECT u.id FROM unnest(ARRAY(SELECT id FROM
+"goncordia".session WHERE id = $1 AND beat_at = $2 FOR UPDATE SKIP LOCKED)) AS u(id) LIMIT (SELECT
+2147483647));
 
 -- sessions.forget_silent
-DELETE FROM "goncordia".session WHERE id IN (SELECT id FROM "goncordia".session WHERE id = $1 AND
-beat_at = $2 FOR UPDATE SKIP LOCKED);
+DELETE FROM "goncordia".session WHERE id IN (SELECT u.id FROM unnest(ARRAY(SELECT id FROM
+"goncordia".session WHERE id = $1 AND beat_at = $2 FOR UPDATE SKIP LOCKED)) AS u(id) LIMIT (SELECT
+2147483647));
 
 -- sessions.all
 SELECT s.id, s.worker_id, s.is_open, s.opened_at, s.beat_at, s.lease, EXISTS (SELECT 1 FROM
@@ -432,24 +436,24 @@ SELECT queue FROM "goncordia".job WHERE state = 0 GROUP BY queue UNION SELECT qu
 2 GROUP BY queue UNION SELECT queue FROM "goncordia".job WHERE state = 3 GROUP BY queue;
 
 -- queues.end_holds
-UPDATE "goncordia".job SET held_key = NULL WHERE id IN ( SELECT id FROM "goncordia".job WHERE
-held_key IS NOT NULL AND unique_hold = 2 AND unique_until <= $1 ORDER BY unique_until LIMIT $2 FOR
-UPDATE SKIP LOCKED);
+UPDATE "goncordia".job SET held_key = NULL WHERE id IN (SELECT u.id FROM unnest(ARRAY( SELECT id
+FROM "goncordia".job WHERE held_key IS NOT NULL AND unique_hold = 2 AND unique_until <= $1 ORDER BY
+unique_until LIMIT $2 FOR UPDATE SKIP LOCKED)) AS u(id) LIMIT (SELECT 2147483647));
 
 -- queues.prune_completed
-DELETE FROM "goncordia".job WHERE id IN ( SELECT id FROM "goncordia".job WHERE state = 4 AND
-finished_at < $1 AND state >= 4 AND held_key IS NULL ORDER BY finished_at LIMIT $2 FOR UPDATE SKIP
-LOCKED);
+DELETE FROM "goncordia".job WHERE id IN (SELECT u.id FROM unnest(ARRAY( SELECT id FROM
+"goncordia".job WHERE state = 4 AND finished_at < $1 AND state >= 4 AND held_key IS NULL ORDER BY
+finished_at LIMIT $2 FOR UPDATE SKIP LOCKED)) AS u(id) LIMIT (SELECT 2147483647));
 
 -- queues.prune_discarded
-DELETE FROM "goncordia".job WHERE id IN ( SELECT id FROM "goncordia".job WHERE state = 5 AND
-finished_at < $1 AND state >= 4 AND held_key IS NULL ORDER BY finished_at LIMIT $2 FOR UPDATE SKIP
-LOCKED);
+DELETE FROM "goncordia".job WHERE id IN (SELECT u.id FROM unnest(ARRAY( SELECT id FROM
+"goncordia".job WHERE state = 5 AND finished_at < $1 AND state >= 4 AND held_key IS NULL ORDER BY
+finished_at LIMIT $2 FOR UPDATE SKIP LOCKED)) AS u(id) LIMIT (SELECT 2147483647));
 
 -- queues.prune_cancelled
-DELETE FROM "goncordia".job WHERE id IN ( SELECT id FROM "goncordia".job WHERE state = 6 AND
-finished_at < $1 AND state >= 4 AND held_key IS NULL ORDER BY finished_at LIMIT $2 FOR UPDATE SKIP
-LOCKED);
+DELETE FROM "goncordia".job WHERE id IN (SELECT u.id FROM unnest(ARRAY( SELECT id FROM
+"goncordia".job WHERE state = 6 AND finished_at < $1 AND state >= 4 AND held_key IS NULL ORDER BY
+finished_at LIMIT $2 FOR UPDATE SKIP LOCKED)) AS u(id) LIMIT (SELECT 2147483647));
 
 -- watch.ready
 WITH RECURSIVE q(name) AS ( SELECT min(queue) FROM "goncordia".job WHERE state = 1 UNION ALL SELECT

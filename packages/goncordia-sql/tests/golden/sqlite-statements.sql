@@ -81,7 +81,8 @@ j.nice, j.run_at, j.id LIMIT ?;
 
 -- fetch.kinds_ready
 SELECT k.value FROM (SELECT value FROM json_each(?)) AS k WHERE EXISTS ( SELECT 1 FROM goncordia_job
-j WHERE j.state = 1 AND j.queue = ? AND j.kind = k.value LIMIT 1 OFFSET 0);
+j WHERE j.state = 1 AND j.queue = ? AND j.kind = k.value ORDER BY j.nice, j.run_at, j.id LIMIT 1
+OFFSET 0);
 
 -- fetch.claim
 UPDATE goncordia_job SET state = 3, attempt = attempt + 1, started = 0, ended_session = session,

@@ -139,11 +139,12 @@ class Fetch(Topic):
             {dialect.not_left_out("j")}
             """
         self._ready_kind = dialect.sql(f"{of_kind} {in_order}")
-        # With an OFFSET it stays what it says, a look for each kind, and is never made a join.
+        # With an OFFSET it stays what it says, a look for each kind, and is never made a join; with
+        # an order it goes by the index also where jobs of other kinds are expected to be many.
         self._kinds_ready = dialect.sql(f"""
             SELECT k.value FROM {dialect.each_text(":kinds")} AS k WHERE EXISTS (
                 SELECT 1 FROM {job} j WHERE {dialect.is_ready_of_kind("j")} AND j.queue = :queue
-                AND j.kind = k.value LIMIT 1 OFFSET 0)
+                AND j.kind = k.value ORDER BY j.nice, j.run_at, j.id LIMIT 1 OFFSET 0)
             """)
         self._claim = dialect.sql(f"""
             UPDATE {job} SET state = {Stored.RUNNING}, attempt = attempt + 1, started = 0,

@@ -17,6 +17,8 @@ from goncordia_sql.times import NativeTimes
 __all__ = ["PostgresDialect", "checked_schema", "quoted"]
 
 _LONGEST_NAME: Final = 63
+_ALL: Final = (1 << 31) - 1
+"""More rows than are ever asked for."""
 
 
 class PostgresDialect(Dialect):
@@ -111,8 +113,13 @@ class PostgresDialect(Dialect):
         return f"FOR UPDATE OF {table} SKIP LOCKED"
 
     def picked(self, query: str, /) -> str:
-        """See :meth:`Dialect.picked`."""
-        return f"({query} FOR UPDATE SKIP LOCKED)"
+        """See :meth:`Dialect.picked`.
+
+        From an array, and with a LIMIT of which the planner knows nothing, it expects few rows, as
+        :func:`_few` says.
+        """
+        array = f"ARRAY({query} FOR UPDATE SKIP LOCKED)"
+        return f"(SELECT u.id FROM unnest({array}) AS u(id) LIMIT (SELECT {_ALL}))"
 
     def not_left_out(self, table: str, /) -> str:
         """See :meth:`Dialect.not_left_out`."""
