@@ -105,17 +105,17 @@ class Hand:
 
 
 class Faults:
-    """Which calls of an executor fail, and whether before or after their effect."""
+    """Which calls of an executor fail, and whether before or after their effect; None: not so."""
 
     def __init__(self) -> None:
-        self.before: list[Exception] = []
+        self.before: list[Exception | None] = []
         self.after: list[Exception] = []
         self.calls: list[str] = []
 
     def enter(self, name: str) -> None:
         self.calls.append(name)
-        if self.before:
-            raise self.before.pop(0)
+        if self.before and (error := self.before.pop(0)) is not None:
+            raise error
 
     def leave(self) -> None:
         if self.after:

@@ -77,6 +77,30 @@ async def test_in_the_end_the_error_is_raised(
     assert shaky.faults.calls == ["insert_many"] * 5
 
 
+async def test_what_was_unknown_stays_so_when_the_repetitions_come_to_nothing(
+    client: Client[MemoryTx], shaky: ShakyDriver, clock: MockClock
+) -> None:
+    shaky.faults.after += [DriverUnavailableError("cut")]
+    refused = [DriverUnavailableError("refused", outcome="not_applied") for _ in range(4)]
+    shaky.faults.before += [None, *refused]
+    with pytest.raises(DriverUnavailableError, match="refused") as caught:
+        await given_time(clock, client.enqueue(Mail("a")))
+    assert caught.value.outcome == "unknown"
+    assert shaky.faults.calls == ["insert_many"] * 5
+    assert await client.count() == 1
+
+
+async def test_it_is_sent_again_until_it_is_known(
+    client: Client[MemoryTx], shaky: ShakyDriver, clock: MockClock
+) -> None:
+    shaky.faults.after += [DriverUnavailableError("cut")]
+    refused = [DriverUnavailableError("refused", outcome="not_applied") for _ in range(3)]
+    shaky.faults.before += [None, *refused]
+    handle = await given_time(clock, client.enqueue(Once("a")))
+    assert not handle.duplicate
+    assert [info.id async for info in client.list_all()] == [handle.id]
+
+
 @pytest.mark.parametrize(
     "error",
     [

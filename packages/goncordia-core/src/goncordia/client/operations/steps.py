@@ -79,7 +79,8 @@ class Replay:
     """Repeats a call whose outcome is unknown, or that a busy backend asks to repeat.
 
     The contract makes that safe: the answer to the repeated request says what the first one did.
-    Calls inside a transaction never come here.
+    What was unknown once stays so until there is an answer: that the last repetition came to
+    nothing says nothing of the first. Calls inside a transaction never come here.
 
     Args:
         times: how often a call is repeated at most, before its error is raised.
@@ -97,10 +98,14 @@ class Replay:
     def counted(self, call: Callable[[E], Any]) -> Op[E, tuple[Any, int]]:
         """The call's answer, and how often it was repeated."""
         repeated = 0
+        unknown = False
         while True:
             try:
                 return (yield call), repeated
             except DriverError as error:
+                unknown = unknown or error.outcome == "unknown"
+                if unknown:
+                    error.outcome = "unknown"
                 delay = self._delay(error, repeated)
                 if delay is None:
                     raise
