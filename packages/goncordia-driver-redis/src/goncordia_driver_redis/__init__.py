@@ -1,0 +1,1 @@
+"""Goncordia on Redis and Valkey."""
