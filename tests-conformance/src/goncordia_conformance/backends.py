@@ -41,7 +41,7 @@ class Backend:
     @property
     def variable(self) -> str:
         """The variable that holds its DSN."""
-        return f"GONCORDIA_TEST_{self.name.upper()}_DSN"
+        return f"GONCORDIA_TEST_{self.name.upper().replace('-', '_')}_DSN"
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -11,11 +12,27 @@ import pytest
 from goncordia_conformance.backends import Backend, find_backend
 from goncordia_conformance.servers.pgbouncer import pgbouncer_backend
 from goncordia_conformance.servers.postgres import PG, PG18
+from goncordia_conformance.servers.redis import DATABASES, REDIS, REDIS8, VALKEY
+from goncordia_conformance.servers.redis_cluster import REDIS_CLUSTER
+from goncordia_conformance.servers.redis_sentinel import REDIS_SENTINEL
 
 if TYPE_CHECKING:
     from goncordia_conformance.servers.schemas import Roles
 
-__all__ = ["pg18_dsn", "pg18_schema", "pg_dsn", "pg_roles", "pg_schema", "pgbouncer_dsn"]
+__all__ = [
+    "pg18_dsn",
+    "pg18_schema",
+    "pg_dsn",
+    "pg_roles",
+    "pg_schema",
+    "pgbouncer_dsn",
+    "redis8_url",
+    "redis_cluster_url",
+    "redis_prefix",
+    "redis_sentinel_url",
+    "redis_url",
+    "valkey_url",
+]
 
 
 @pytest.fixture(scope="session")
@@ -72,3 +89,55 @@ def pg_roles(pg_dsn: str) -> Iterator[Roles]:
 
     with three_roles(pg_dsn) as roles:
         yield roles
+
+
+# ---------------------------------------------------------------- Redis
+
+
+@pytest.fixture(scope="session")
+def redis_url(request: pytest.FixtureRequest) -> Iterator[str]:
+    """A database of this process, on whichever Redis or Valkey there is."""
+    yield from _numbered(REDIS, request.config)
+
+
+@pytest.fixture(scope="session")
+def redis8_url(request: pytest.FixtureRequest) -> Iterator[str]:
+    """As ``redis_url``, on Redis 8."""
+    yield from _numbered(REDIS8, request.config)
+
+
+@pytest.fixture(scope="session")
+def valkey_url(request: pytest.FixtureRequest) -> Iterator[str]:
+    """As ``redis_url``, on Valkey."""
+    yield from _numbered(VALKEY, request.config)
+
+
+@pytest.fixture(scope="session")
+def redis_cluster_url(request: pytest.FixtureRequest) -> Iterator[str]:
+    """A cluster of three nodes; all processes share its one database."""
+    with find_backend(REDIS_CLUSTER, request.config) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def redis_sentinel_url(request: pytest.FixtureRequest) -> Iterator[str]:
+    """A database of this process, on a primary that Sentinels know."""
+    yield from _numbered(REDIS_SENTINEL, request.config)
+
+
+def _numbered(backend: Backend, config: pytest.Config) -> Iterator[str]:
+    with find_backend(backend, config) as url:
+        if backend.variable in os.environ:
+            yield url  # it may have one database only, and it is theirs to choose it
+            return
+        worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
+        yield f"{url.rpartition('/')[0]}/{int(worker) % DATABASES}"
+
+
+@pytest.fixture
+def redis_prefix(redis_url: str) -> Iterator[str]:
+    """A prefix that is not there yet, and below which all is removed at the end."""
+    from goncordia_conformance.servers.prefixes import own_prefix
+
+    with own_prefix(redis_url) as prefix:
+        yield prefix

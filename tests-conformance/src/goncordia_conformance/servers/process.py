@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import IO, TypeAlias, TypedDict
 
-__all__ = ["NotHereError", "Start", "User", "free_port", "serve", "unprivileged_user"]
+__all__ = ["NotHereError", "Start", "User", "comes_true", "free_port", "serve", "unprivileged_user"]
 
 Start: TypeAlias = Callable[[], AbstractContextManager[str]]
 """Starts a backend and gives its DSN; stops it at the end. Raises :class:`NotHereError`."""
@@ -26,6 +26,7 @@ STOP_WITHIN = 10.0
 """Seconds that a server may take to stop before it is killed."""
 
 POLL = 0.05
+QUICKLY = 0.01
 
 PORTS = range(10_000, 30_000)
 """Below the ports that systems give to outgoing connections: one of those could take the port of a
@@ -49,6 +50,16 @@ def free_port() -> int:
             except OSError:
                 continue
             return port
+
+
+def comes_true(condition: Callable[[], bool], within: float) -> bool:
+    """Ask again and again; whether it came true within so many seconds."""
+    until = time.monotonic() + within
+    while not condition():
+        if time.monotonic() > until:
+            return False
+        time.sleep(QUICKLY)
+    return True
 
 
 def unprivileged_user(*preferred: str) -> User:
