@@ -1,0 +1,102 @@
+#!lua
+-- needs: base jobs wakes lines waiting index keys
+-- Inserts jobs, all or nothing: a known id or a held unique key is an answer. Everything that can
+-- go wrong is looked at before the first write.
+--
+-- ARGV: time, the lowest and the highest id, then of each job its id and its string, in which
+-- created_at, and run_at where it counts from now, are filled in here.
+-- Answers of each: 0 inserted, 1 replayed, or the id of its key's holder.
+local count = (#ARGV - 3) / 2
+local answers, keys, taken, lines, queues = {}, {}, {}, {}, {}
+local grouped, unique, values, ids = {}, {}, {}, {}
+
+for n = 1, count do keys[n] = T .. 'j:' .. ARGV[2 + 2 * n] end
+local some_known = call('EXISTS', unpack(keys)) > 0
+
+-- What jobs with the same header have in common: the header as it is stored, and what it says.
+local function header_of(raw, size)
+  local flags, _, _, at = read('<BHd', raw)
+  local job = { flags = band(flags, 255 - AFTER), run_at = now, marks = 0, state = WAITING }
+  local times = write('<d', now)
+  if band(flags, RUN_AT) ~= 0 then
+    job.run_at, at = read('<d', raw, at)
+    if band(flags, AFTER) ~= 0 then job.run_at = bounded(now + job.run_at) end
+    times = times .. write('<d', job.run_at)
+  end
+  job.header = write('<BH', job.flags, size) .. times .. sub(raw, at, size)
+  if band(flags, LIMITED) ~= 0 then at = at + 4 end
+  read_common(job, raw, at)
+  if not job.group then
+    job.line = line_name(job.priority, 'p', job.queue, job.kind)
+    lines[job.line] = lines[job.line] or { queue = job.queue, first = math.huge }
+  end
+  return job
+end
+
+local seen = {}
+for n = 1, count do
+  local id, raw, key = ARGV[2 + 2 * n], ARGV[3 + 2 * n], keys[n]
+  local size = read('<H', raw, 2)
+  local header = sub(raw, 1, size)
+  local job = seen[header] or header_of(raw, size)
+  seen[header] = job
+  local answer = 0
+  if taken[key] or (some_known and call('EXISTS', key) == 1) then
+    answer = 1
+  elseif job.unique then
+    local mine = unique[job.unique]
+    local holder = mine and holds_key(mine) and mine or key_holder(job.unique)
+    if holder then answer = holder.id end
+  end
+  answers[n] = answer
+  if answer == 0 then
+    taken[key] = true
+    queues[job.queue] = true
+    ids[#ids + 1] = id
+    values[#values + 1] = key
+    values[#values + 1] = job.header .. sub(raw, size + 1)
+    if job.unique then
+      unique[job.unique] = { id = id, hold = job.hold, state = WAITING }
+    end
+    if job.group then
+      grouped[#grouped + 1] = setmetatable({ id = id }, { __index = job })
+    else
+      local line = lines[job.line]
+      line[#line + 1] = job.run_at
+      line[#line + 1] = id
+      if job.run_at < line.first then line.first = job.run_at end
+    end
+  end
+end
+if #ids == 0 then return answers end
+
+expect('zset', T .. 'i')
+expect('set', T .. 'told')
+expect('set', T .. 'qs')
+for queue in pairs(queues) do expect('zset', T .. 'h:' .. queue) end
+for name in pairs(lines) do expect('zset', T .. 'l:' .. name) end
+if #grouped > 0 then expect('hash', T .. 'gr') end
+for _, job in ipairs(grouped) do
+  expect('set', T .. 'gl:' .. job.group)
+  expect('zset', lane_key(job.group, lane_name(job)))
+  expect('zset', parked_key(job.queue, job.kind))
+  expect('set', T .. 'hg:' .. job.queue)
+  expect('zset', T .. 'l:' .. line_name(job.priority, 'g', job.queue, job.kind))
+end
+expect('string', T .. 'i:' .. (chunk_of(ARGV[2]) or ZERO))
+
+call('MSET', unpack(values))
+for key, job in pairs(unique) do call('SET', T .. 'u:' .. key, job.id) end
+for name, line in pairs(lines) do
+  if #line > 0 then
+    call('ZADD', T .. 'l:' .. name, unpack(line))
+    local first = call('ZADD', T .. 'h:' .. line.queue, 'LT', 'CH', line.first, name) == 1
+    wake(line.queue, line.first, first)
+  end
+end
+for _, job in ipairs(grouped) do begin_waiting(job) end
+settle_lines()
+for queue in pairs(queues) do call('SADD', T .. 'qs', queue) end
+index_add(ids, ARGV[2], ARGV[3])
+tell()
+return answers

@@ -1,0 +1,301 @@
+-- A fetch: queues in strict precedence, in each the priorities downwards, and the lines of one
+-- priority merged by run_at and id. What it reads does not depend on how much else there is.
+local claimed, taken = {}, {}
+
+-- Whether the first of two ids comes before the other: as numbers, for Lua's `<` on strings minds
+-- the locale.
+local function id_before(one, other)
+  local a, b, c = read('>I6I5I5', one)
+  local x, y, z = read('>I6I5I5', other)
+  if a ~= x then return a < x end
+  if b ~= y then return b < y end
+  return c < z
+end
+
+-- What the name of a line says.
+local function line_parts(name)
+  local priority, sort, size, at = string.match(name, '^(-?%d+):([pg]):(%d+):()')
+  return tonumber(priority), sort == 'g', sub(name, at + size + 1)
+end
+
+-- The lines of the queue that are asked for and have due jobs, by priority, and the priorities.
+local function due_lines(queue)
+  local levels, priorities = {}, {}
+  for _, name in ipairs(call('ZRANGEBYSCORE', T .. 'h:' .. queue.name, '-inf', now)) do
+    local priority, grouped, kind = line_parts(name)
+    if not queue.kinds or (queue.kinds[kind] or 0) > 0 then
+      if not levels[priority] then
+        levels[priority] = {}
+        priorities[#priorities + 1] = priority
+      end
+      local line = { name = name, queue = queue, kind = kind, grouped = grouped,
+        skipped = 0, read = 0, at = 1, ids = {} }
+      table.insert(levels[priority], line)
+    end
+  end
+  table.sort(priorities, function(one, other) return one > other end)
+  return levels, priorities
+end
+
+-- The group of a job of a group, whose string it keeps.
+local function look_up_group(line, id)
+  line.raw = call('GET', T .. 'j:' .. id)
+  if not line.raw then return nil end
+  line.job = parse_job(id, line.raw)
+  return line.job.group
+end
+
+-- Takes the job of an id out of a line that has no such job any more, as after an eviction.
+local function heal(line, id)
+  line_remove(line.queue.name, line.name, id)
+end
+
+-- The head of a `g` line, past the groups to skip; they stay before it.
+local function next_grouped(line, skip)
+  local from = line.skipped
+  while true do
+    local some = call('ZRANGEBYSCORE', T .. 'l:' .. line.name, '-inf', now, 'WITHSCORES',
+      'LIMIT', from, skip and 32 or 1)
+    if #some == 0 then return false end
+    for n = 1, #some, 2 do
+      local group = look_up_group(line, some[n])
+      if not group then
+        heal(line, some[n])
+      elseif skip and skip[group] then
+        line.skipped = line.skipped + 1
+      else
+        line.id, line.run_at = some[n], tonumber(some[n + 1])
+        return true
+      end
+    end
+    from = line.skipped
+  end
+end
+
+-- The head of a `p` line, read ahead; what was read stays in the line until the fetch is over.
+local function next_plain(line, room)
+  repeat
+    if line.at > #line.ids then
+      line.ids = call('ZRANGEBYSCORE', T .. 'l:' .. line.name, '-inf', now, 'WITHSCORES',
+        'LIMIT', line.read, room)
+      line.read, line.at = line.read + #line.ids / 2, 1
+      if #line.ids == 0 then return false end
+    end
+    line.id, line.run_at = line.ids[line.at], tonumber(line.ids[line.at + 1])
+    line.at = line.at + 2
+  until not taken[line.id]
+  return true
+end
+
+local function advance(line, room)
+  if line.grouped then return next_grouped(line, line.queue.skip) end
+  return next_plain(line, room)
+end
+
+-- Claims the head of a line: at once where it has a group, else when the fetch is over.
+local function take(line)
+  local queue = line.queue
+  local claim = { id = line.id, queue = queue.name, line = line.name }
+  if line.grouped then
+    begin_group_run(line.job.group)
+    remove_grouped(line.job)
+  end
+  claimed[#claimed + 1] = claim
+  taken[line.id] = true
+  if queue.kinds then queue.kinds[line.kind] = queue.kinds[line.kind] - 1 end
+end
+
+-- At most so many jobs of lines of one priority; how many they were.
+local function take_level(level, room)
+  local count, lines = 0, {}
+  local ahead = math.ceil(room / #level)
+  for _, line in ipairs(level) do
+    if advance(line, ahead) then lines[#lines + 1] = line end
+  end
+  while count < room and #lines > 0 do
+    local best = 1
+    for n = 2, #lines do
+      local line, first = lines[n], lines[best]
+      if line.run_at < first.run_at
+        or (line.run_at == first.run_at and id_before(line.id, first.id)) then
+        best = n
+      end
+    end
+    local line = lines[best]
+    take(line)
+    count = count + 1
+    local kinds = line.queue.kinds
+    if kinds and kinds[line.kind] <= 0 then
+      for n = #lines, 1, -1 do
+        if lines[n].kind == line.kind then table.remove(lines, n) end
+      end
+    elseif not line.grouped then
+      if not next_plain(line, ahead) then table.remove(lines, best) end
+    end
+    -- A claim may have filled a group, and hidden the heads of other lines.
+    if line.grouped then
+      for n = #lines, 1, -1 do
+        if lines[n].grouped and not next_grouped(lines[n], lines[n].queue.skip) then
+          table.remove(lines, n)
+        end
+      end
+    end
+  end
+  return count
+end
+
+local function take_queue(queue, room)
+  room = math.min(room, queue.limit)
+  if room <= 0 then return 0 end
+  local levels, priorities = due_lines(queue)
+  local count = 0
+  for _, priority in ipairs(priorities) do
+    count = count + take_level(levels[priority], room - count)
+    if count >= room then break end
+  end
+  return count
+end
+
+-- The string of a job that is claimed now.
+local function claimed_string(raw, session, fetch_no, worker)
+  local flags, size, created, at = read('<BHd', raw)
+  local job = { flags = flags, created = created, state = RUNNING, claimed = now, finished = 0,
+    session = session, fetch_no = fetch_no }
+  if band(flags, FULL) ~= 0 then
+    local _
+    _, _, _, job.run_at, _, job.marks, job.attempt, job.max, _, _, _, _, job.ended, job.ended_no,
+      _, at = read(HEAD .. 'Hc0', raw)
+    job.marks = band(job.marks, bit.bnot(STARTED))
+  else
+    job.run_at, job.max = created, -1
+    if band(flags, RUN_AT) ~= 0 then job.run_at, at = read('<d', raw, at) end
+    if band(flags, LIMITED) ~= 0 then job.max, at = read('<i4', raw, at) end
+    job.marks, job.attempt, job.ended, job.ended_no = 0, 0, NOBODY, 0
+  end
+  job.attempt = job.attempt + 1
+  return full_header(job, sub(raw, at, size), worker) .. sub(raw, size + 1), job
+end
+
+-- Writes the claims; gives ids and strings in turn, and what belongs to them.
+local function write_claims(session, fetch_no, worker)
+  local keys, lines, failed, started = {}, {}, {}, {}
+  for n, claim in ipairs(claimed) do keys[n] = T .. 'j:' .. claim.id end
+  if #keys == 0 then return {}, {} end
+  local raws = call('MGET', unpack(keys))
+  local answer, extras, values, holds = {}, {}, {}, {}
+  for n, claim in ipairs(claimed) do
+    if not lines[claim.line] then lines[claim.line] = { queue = claim.queue } end
+    table.insert(lines[claim.line], claim.id)
+    local raw = raws[n]
+    if raw then
+      local text, job = claimed_string(raw, session, fetch_no, worker)
+      add_extras(extras, #answer / 2, claim.id, text)
+      answer[#answer + 1] = claim.id
+      answer[#answer + 1] = text
+      values[#values + 1] = keys[n]
+      values[#values + 1] = text
+      holds[#holds + 1] = fetch_no
+      holds[#holds + 1] = claim.id
+      started[claim.queue] = (started[claim.queue] or 0) + 1
+      if band(job.marks, FAILED) ~= 0 then
+        failed[claim.queue] = failed[claim.queue] or {}
+        table.insert(failed[claim.queue], claim.id)
+      end
+    end
+  end
+  for name, line in pairs(lines) do
+    call('ZREM', T .. 'l:' .. name, unpack(line))
+    unsettled[name] = line.queue
+  end
+  if #values > 0 then
+    call('MSET', unpack(values))
+    call('ZADD', T .. 'c:' .. session, unpack(holds))
+  end
+  for queue, count in pairs(started) do call('HINCRBY', T .. 'r', queue, count) end
+  for queue, ids in pairs(failed) do call('ZREM', T .. 'f:' .. queue, unpack(ids)) end
+  return answer, extras
+end
+
+-- Whether a line has a due job of a group that is not skipped.
+local function has_claimable(queue, name, kind)
+  local line = { name = name, queue = queue, kind = kind, skipped = 0 }
+  return next_grouped(line, queue.skip)
+end
+
+-- When the next job of a queue is due that waits for its time; `now` when one is due already.
+local function next_due(queue)
+  local least = math.huge
+  local h, from = T .. 'h:' .. queue.name, 0
+  for _, name in ipairs(call('ZRANGEBYSCORE', h, '-inf', now)) do
+    local _, grouped, kind = line_parts(name)
+    if not queue.asked or (queue.asked[kind] or 0) > 0 then
+      if not grouped or not queue.skip or has_claimable(queue, name, kind) then return now end
+    end
+  end
+  while true do
+    local later = call('ZRANGEBYSCORE', h, above(now), '+inf', 'WITHSCORES', 'LIMIT', from,
+      queue.asked and 32 or 1)
+    if #later == 0 then break end
+    for n = 1, #later, 2 do
+      local _, _, kind = line_parts(later[n])
+      if not queue.asked or (queue.asked[kind] or 0) > 0 then
+        least = tonumber(later[n + 1])
+        from = nil
+        break
+      end
+    end
+    if not from then break end
+    from = from + #later / 2
+  end
+  for _, kind in ipairs(call('SMEMBERS', T .. 'hg:' .. queue.name)) do
+    if not queue.asked or (queue.asked[kind] or 0) > 0 then
+      local parked = call('ZRANGEBYSCORE', parked_key(queue.name, kind), above(now), '+inf',
+        'WITHSCORES', 'LIMIT', 0, 1)
+      if parked[2] then least = math.min(least, tonumber(parked[2])) end
+    end
+  end
+  return least
+end
+
+-- A request: the session, then as msgpack fetch_no, limit, worker, and of each queue its name,
+-- limit, kinds or false, groups to skip or false. Answers: status 1 lost or 0; microseconds until the next job
+-- is due, -1 nothing waits, -2 unknown; paused queues; jobs; what belongs to them.
+local function fetch(text)
+  local session = sub(text, 1, 16)
+  local fetch_no, limit, worker, asked = unpack(cmsgpack.unpack(sub(text, 17)))
+  if call('HGET', T .. 's:' .. session, 'open') ~= '1' then return { 1, -2, {}, {}, {} } end
+  local queues, paused, names = {}, {}, {}
+  for _, each in ipairs(asked) do
+    local name, most, kinds, skip = unpack(each)
+    if call('HGET', T .. 'p', name) == '1' then
+      paused[#paused + 1] = name
+    else
+      local queue = { name = name, limit = most, kinds = kinds or nil, skip = skip and {} or nil }
+      if kinds then
+        queue.asked = {}
+        for kind, number in pairs(kinds) do queue.asked[kind] = number end
+      end
+      for _, group in ipairs(skip or {}) do queue.skip[group] = true end
+      queues[#queues + 1] = queue
+    end
+    names[#names + 1] = name
+  end
+  if limit <= 0 then return { 0, -2, paused, {}, {} } end
+  expect('hash', T .. 'r')
+  expect('zset', T .. 'c:' .. session)
+  expect('set', T .. 'told')
+  local room = limit
+  for _, queue in ipairs(queues) do
+    if room <= 0 then break end
+    room = room - take_queue(queue, room)
+  end
+  local jobs, extras = write_claims(session, fetch_no, worker)
+  settle_lines()
+  if #jobs < 2 * limit and #names > 0 then call('SREM', T .. 'told', unpack(names)) end
+  local due = #queues == 0 and -2 or math.huge
+  for _, queue in ipairs(queues) do
+    if queue.limit > 0 and due ~= 0 then due = math.min(due, next_due(queue) - now) end
+  end
+  settle_lines()
+  return { 0, due == math.huge and -1 or due, paused, jobs, extras }
+end
