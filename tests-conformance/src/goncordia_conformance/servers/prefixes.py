@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import TypeAlias
+from typing import Any
 from urllib.parse import urlsplit
 
 import redis
@@ -18,16 +18,14 @@ from redis.cluster import ClusterNode, RedisCluster
 from redis.retry import Retry
 from redis.sentinel import Sentinel
 
-__all__ = ["RedisClient", "connect_redis", "own_prefix"]
-
-RedisClient: TypeAlias = "redis.Redis | RedisCluster"
+__all__ = ["connect_redis", "own_prefix"]
 
 STEP = 5_000
 """How many keys are looked at, and removed, at once."""
 
 
 @contextmanager
-def connect_redis(url: str) -> Generator[RedisClient, None, None]:
+def connect_redis(url: str) -> Generator[Any, None, None]:
     """A client of whoever has the data, to look inside with; its answers are bytes.
 
     Args:
@@ -37,15 +35,20 @@ def connect_redis(url: str) -> Generator[RedisClient, None, None]:
         yield client
 
 
-def _client(url: str) -> RedisClient:
+def _client(url: str) -> Any:  # redis-py's types say little
     parts = urlsplit(url)
     if parts.scheme == "redis+cluster":
-        nodes = [ClusterNode(host, port) for host, port in _addresses(parts.netloc)]
+        nodes = [
+            ClusterNode(host, port)  # type: ignore[no-untyped-call]  # redis-py's is not typed
+            for host, port in _addresses(parts.netloc)
+        ]
         return RedisCluster(startup_nodes=nodes)
     if parts.scheme == "redis+sentinel":
         name, _, database = parts.path.strip("/").partition("/")
-        return Sentinel(_addresses(parts.netloc)).master_for(name, db=int(database or 0))
-    return redis.Redis.from_url(url, retry=Retry(NoBackoff(), 0))
+        sentinels: Any = Sentinel(_addresses(parts.netloc))  # type: ignore[no-untyped-call]  # as above
+        return sentinels.master_for(name, db=int(database or 0))
+    redis_class: Any = redis.Redis
+    return redis_class.from_url(url, retry=Retry(NoBackoff(), 0))
 
 
 def _addresses(netloc: str) -> list[tuple[str, int]]:

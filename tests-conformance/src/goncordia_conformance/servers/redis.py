@@ -37,6 +37,7 @@ __all__ = [
     "VALKEY",
     "RedisBinary",
     "RedisServer",
+    "asked_for",
     "find_here",
     "find_redis",
     "redis_backend",
@@ -242,7 +243,7 @@ class RedisServer:
         """Send it a command; its answer. Needs redis-py, the kit's extra ``redis``."""
         from redis.connection import Connection
 
-        connection = Connection(
+        connection: Any = Connection(  # type: ignore[no-untyped-call]  # redis-py's is not typed
             port=self.port, decode_responses=True, socket_timeout=ANSWERS_WITHIN, protocol=2
         )
         try:
@@ -309,7 +310,7 @@ def redis_backend(name: str, flavour: Flavour | None = None, *version: int) -> B
     )
 
 
-def _asked_for(text: str) -> tuple[Flavour | None, tuple[int, ...]]:
+def asked_for(text: str) -> tuple[Flavour | None, tuple[int, ...]]:
     """What ``GONCORDIA_TEST_REDIS_VERSION`` says, such as ``7.4`` or ``valkey-8``."""
     if not text:
         return None, ()
@@ -320,7 +321,7 @@ def _asked_for(text: str) -> tuple[Flavour | None, tuple[int, ...]]:
     )
 
 
-REDIS_VERSION: Final = _asked_for(os.environ.get("GONCORDIA_TEST_REDIS_VERSION", ""))
+REDIS_VERSION: Final = asked_for(os.environ.get("GONCORDIA_TEST_REDIS_VERSION", ""))
 """Flavour and version that are to be tested; ``(None, ())``: whichever there is."""
 
 REDIS: Final = redis_backend("redis", REDIS_VERSION[0], *REDIS_VERSION[1])

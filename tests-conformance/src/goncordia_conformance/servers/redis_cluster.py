@@ -15,6 +15,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import combinations
 from typing import Final, Self
 
 from goncordia_conformance.backends import Backend
@@ -113,22 +114,26 @@ class RedisCluster:
 
     def _join(self) -> None:
         """Share the slots, and let the nodes meet."""
-        first, *others = self.nodes
         for number, node in enumerate(self.nodes[: self.primaries]):
             start, end = (SLOTS * n // self.primaries for n in (number, number + 1))
             node.ask("CLUSTER", "ADDSLOTSRANGE", start, end - 1)
             # Each needs an epoch of its own; they would agree on that only after a while.
             node.ask("CLUSTER", "SET-CONFIG-EPOCH", number + 1)
-        for node in others:
-            bus = node.settings["cluster-port"]
-            first.ask("CLUSTER", "MEET", "127.0.0.1", node.port, bus)
-        self._agreed(lambda node: _info(node)["cluster_known_nodes"] == f"{len(self.nodes)}")
+        # Each meets each: hearing of one another takes them longer.
+        for one, other in combinations(self.nodes, 2):
+            one.ask("CLUSTER", "MEET", "127.0.0.1", other.port, other.settings["cluster-port"])
+        self._agreed(self._knows_all)
         for number, node in enumerate(self.nodes[self.primaries :]):
             node.ask(
                 "CLUSTER", "REPLICATE", self.nodes[number % self.primaries].ask("CLUSTER", "MYID")
             )
-        self._agreed(lambda node: _info(node)["cluster_state"] == "ok")
+        self._agreed(lambda node: told_by(node.ask("CLUSTER", "INFO"))["cluster_state"] == "ok")
         self._agreed(self._follows)
+
+    def _knows_all(self, node: RedisServer) -> bool:
+        """Whether it has met all nodes; those it is about to meet have another name until then."""
+        known = node.ask("CLUSTER", "NODES").splitlines()
+        return len(known) == len(self.nodes) and not any("handshake" in line for line in known)
 
     def _follows(self, node: RedisServer) -> bool:
         """Whether a node knows all replicas, and follows its primary if it is one itself."""
@@ -140,10 +145,6 @@ class RedisCluster:
         if not comes_true(lambda: all(map(condition, self.nodes)), JOINED_WITHIN):
             told = [node.ask("CLUSTER", "NODES") for node in self.nodes]
             raise RuntimeError(f"the nodes did not become a cluster: {told}")
-
-
-def _info(node: RedisServer) -> dict[str, str]:
-    return told_by(node.ask("CLUSTER", "INFO"))
 
 
 def _slots(node: RedisServer) -> Iterator[tuple[int, int, int, int]]:

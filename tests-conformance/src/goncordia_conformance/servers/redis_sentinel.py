@@ -101,6 +101,15 @@ class RedisSentinel:
         (primary,) = (server for server in self.servers if server.port == int(port))
         return primary
 
+    def wait_for_another(self, than: RedisServer) -> None:
+        """Wait until another server is the primary.
+
+        Raises:
+            RuntimeError: none became it in time.
+        """
+        if not comes_true(lambda: self.primary() != than, READY_WITHIN):
+            raise RuntimeError(f"no other is the primary: {self.sentinels[0].info('sentinel')}")
+
     def _is_ready(self) -> bool:
         """Whether the replica is in step, and every Sentinel knows it and the other Sentinels."""
         if self.servers[1].info("replication")["master_link_status"] != "up":
