@@ -1,0 +1,149 @@
+"""What ``goncordia doctor`` says of a server and of its settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from redis.exceptions import ResponseError
+
+from goncordia.clock import Clock
+from goncordia.driver import Finding
+from goncordia.driver.connections.pools import Pool
+from goncordia_driver_redis.clients.links import AsyncLink
+from goncordia_driver_redis.durability import Durability
+from goncordia_driver_redis.errors import DOCS
+from goncordia_driver_redis.runner import Runner
+from goncordia_driver_redis.server import read_info
+
+__all__ = ["examine"]
+
+_FAR: Final = 60.0
+"""Seconds that this machine's clock and the server's may be apart."""
+_FULL: Final = 0.9
+"""The share of ``maxmemory`` from which on there is something to say."""
+_SETTINGS: Final = (b"maxmemory-policy", b"maxmemory", b"appendonly", b"appendfsync", b"save")
+
+
+async def examine(
+    pool: Pool[AsyncLink], runner: Runner, clock: Clock, durability: Durability
+) -> list[Finding]:
+    """What there is to say of a server with an installation.
+
+    What the user may not ask for is passed over: managed servers hide their settings.
+
+    Args:
+        pool: the running event loop's.
+        runner: asks.
+        clock: this machine's.
+        durability: what an enqueue waits for.
+    """
+
+    async def ask(*command: bytes) -> Any:
+        answer = await runner.ask(pool, command)
+        return None if isinstance(answer, ResponseError) else answer
+
+    info = read_info(await ask(b"INFO") or b"")
+    settings = _pairs(await ask(b"CONFIG", b"GET", *_SETTINGS))
+    findings = [
+        *_memory(info, settings),
+        *_persistence(info, settings, durability),
+        *_replication(info, durability),
+    ]
+    time = await ask(b"TIME")
+    if time is not None:
+        findings += _clock(int(time[0]) + int(time[1]) / 1e6 - clock.now().timestamp())
+    return findings
+
+
+def _pairs(answer: Any) -> dict[str, str]:
+    """A mapping, which RESP2 tells as a list."""
+    if answer is None:
+        return {}
+    items = (
+        answer.items() if isinstance(answer, dict) else zip(answer[::2], answer[1::2], strict=True)
+    )
+    return {bytes(name).decode(): bytes(value).decode() for name, value in items}
+
+
+def _memory(info: Mapping[str, str], settings: Mapping[str, str]) -> Iterator[Finding]:
+    policy = settings.get("maxmemory-policy") or info.get("maxmemory_policy", "noeviction")
+    limit = int(settings.get("maxmemory") or info.get("maxmemory", "0"))
+    used = int(info.get("used_memory", "0"))
+    if policy.startswith("allkeys"):
+        yield Finding(
+            "error" if limit else "warning",
+            f"maxmemory-policy is {policy}: when its memory is full the server throws jobs away. "
+            "Set it to noeviction, or use a server of their own for the jobs",
+        )
+    if limit and used > limit * _FULL:
+        yield Finding(
+            "warning",
+            f"{used * 100 // limit} % of maxmemory is used: when it is full nothing can be "
+            "enqueued (work, and its end, go on)",
+        )
+
+
+def _persistence(
+    info: Mapping[str, str], settings: Mapping[str, str], durability: Durability
+) -> Iterator[Finding]:
+    appends = (
+        info.get("aof_enabled") == "1"
+        if "aof_enabled" in info
+        else settings.get("appendonly", "yes") == "yes"
+    )
+    sync = settings.get("appendfsync", "everysec")
+    if not appends:
+        if settings.get("save") == "":
+            yield Finding(
+                "error",
+                "persistence is off (appendonly no, and no save): a restart of the server loses "
+                "all jobs. Turn appendonly on",
+            )
+        elif "save" in settings:
+            yield Finding(
+                "warning",
+                "appendonly is off: a crash of the server loses all that happened since its last "
+                "snapshot. Turn it on",
+            )
+    elif sync == "no":
+        yield Finding(
+            "warning",
+            "appendfsync is no: a crash of the machine may lose the last half minute. everysec "
+            "loses a second, always nothing",
+        )
+    if info.get("aof_last_write_status", "ok") != "ok":
+        yield Finding("error", "the server fails to write its append-only file; look at its log")
+    if not appends and durability.fsync:
+        yield Finding("error", "fsync=True needs an append-only file, and appendonly is no")
+
+
+def _replication(info: Mapping[str, str], durability: Durability) -> Iterator[Finding]:
+    if info.get("role") == "slave":
+        yield Finding(
+            "error",
+            "the server is a replica, where nothing can be written: connect to the primary, or "
+            "through Sentinel (redis+sentinel://…)",
+        )
+    replicas = int(info.get("connected_slaves", "0"))
+    if durability.replicas > replicas:
+        yield Finding(
+            "error",
+            f"replicas={durability.replicas}, but the primary has {replicas}: every enqueue will "
+            "fail",
+        )
+    elif replicas and not durability.replicas:
+        yield Finding(
+            "warning",
+            "there are replicas, and an enqueue does not wait for them: a failover may lose what "
+            f"was enqueued in the moment before. replicas=1 makes it wait; see {DOCS}/README.md",
+        )
+
+
+def _clock(apart: float) -> Iterator[Finding]:
+    if abs(apart) > _FAR:
+        yield Finding(
+            "warning",
+            f"the server's clock and this machine's are {abs(apart):.0f} s apart: jobs are due by "
+            "the server's",
+        )
