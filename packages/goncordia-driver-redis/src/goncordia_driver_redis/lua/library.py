@@ -1,4 +1,4 @@
-"""Puts the scripts together: each file with the parts of ``lib/`` that its ``needs:`` line names."""
+"""Puts the scripts together: each file with the parts of ``lib/`` that its second line names."""
 
 from __future__ import annotations
 

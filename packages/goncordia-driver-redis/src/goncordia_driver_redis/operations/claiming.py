@@ -10,8 +10,8 @@ from goncordia.driver import FetchRequest, FetchResult, Finish, JobRow, Mark, Ou
 from goncordia_driver_redis.lua.library import load_script
 from goncordia_driver_redis.operations.base import Topic
 from goncordia_driver_redis.operations.call import Argument, Op
-from goncordia_driver_redis.wire.replies import read_fetch, read_outcomes
-from goncordia_driver_redis.wire.requests import encode_fetch, encode_finish
+from goncordia_driver_redis.wire.replies import read_fetch, read_outcomes, read_pairs
+from goncordia_driver_redis.wire.requests import encode_fetch, encode_finish, encode_mark
 
 __all__ = ["MAX_FETCH", "MAX_FINISH", "Claiming"]
 
@@ -21,7 +21,10 @@ MAX_FETCH: Final = 1000
 MAX_FINISH: Final = 500
 """How many claims one call ends; more go in several."""
 
+_HELD: Final = 200
 _EXCHANGE: Final = load_script("exchange")
+_MARK: Final = load_script("mark")
+_HOLDS: Final = load_script("held")
 
 
 class Claiming(Topic):
@@ -61,15 +64,30 @@ class Claiming(Topic):
 
     def mark_many(self, marks: Sequence[Mark]) -> Op[list[Outcome]]:
         """See :meth:`BaseExecutor.mark_many`."""
-        raise NotImplementedError
-        yield
+        outcomes: list[Outcome] = []
+        for start in range(0, len(marks), MAX_FINISH):
+            some = [encode_mark(mark) for mark in marks[start : start + MAX_FINISH]]
+            outcomes += yield self._call_with(_MARK, read_outcomes, some)
+        return outcomes
 
     def held(self, session: UUID, fetch_no: int | None, limit: int) -> Op[list[JobRow]]:
         """See :meth:`BaseExecutor.held`."""
-        raise NotImplementedError
-        yield
+        rows: list[JobRow] = []
+        number: Argument = b"" if fetch_no is None else fetch_no
+        seen, count = 0, _HELD
+        while seen < limit and count == _HELD:
+            asked = min(_HELD, limit - seen)
+            some, count = yield self._call(_HOLDS, _read_held, session.bytes, number, seen, asked)
+            rows += some
+            seen += count
+        return rows
 
 
 def _read_exchange(answer: Any) -> tuple[list[Outcome], FetchResult | None]:
     outcomes, fetched = answer
     return read_outcomes(outcomes), None if fetched is None else read_fetch(fetched)
+
+
+def _read_held(answer: Any) -> tuple[list[JobRow], int]:
+    now, pairs, extras, count = answer
+    return read_pairs(now, pairs, extras), count

@@ -8,16 +8,22 @@ from typing import Any, Final
 from uuid import UUID
 
 from goncordia.driver import JobRow, ListFilter, Page
+from goncordia.errors import InvalidCursorError
 from goncordia_driver_redis.lua.library import load_script
 from goncordia_driver_redis.operations.base import Topic
 from goncordia_driver_redis.operations.call import Op
-from goncordia_driver_redis.wire.replies import read_jobs
+from goncordia_driver_redis.wire.replies import read_jobs, read_pairs
+from goncordia_driver_redis.wire.requests import encode_filter
 from goncordia_driver_redis.wire.times import from_micros
 
 __all__ = ["Reading"]
 
 _GET: Final = load_script("get")
 _NOW: Final = load_script("now")
+_SCAN: Final = load_script("scan")
+_COUNT_ALL: Final = load_script("count_all")
+_ID_BYTES: Final = 16
+_CHUNKS: Final = 500
 _STEP: Final = 200
 
 
@@ -38,16 +44,68 @@ class Reading(Topic):
         return rows
 
     def list_jobs(self, where: ListFilter, page: bytes | None, limit: int) -> Op[Page]:
-        """See :meth:`BaseExecutor.list_jobs`."""
-        raise NotImplementedError
-        yield
+        """See :meth:`BaseExecutor.list_jobs`. A page is named by the last id of the one before."""
+        if page is not None and len(page) != _ID_BYTES:
+            raise InvalidCursorError("page: it was not given by this driver")
+        rows, _ = yield from self._scan(where, page, limit + 1)
+        if len(rows) <= limit:
+            return Page(rows)
+        return Page(rows[:limit], rows[limit - 1].id.bytes if limit > 0 else None)
 
     def count(self, where: ListFilter) -> Op[int]:
         """See :meth:`BaseExecutor.count`."""
-        raise NotImplementedError
-        yield
+        if encode_filter(where):
+            _, count = yield from self._scan(where, None, None)
+            return count
+        total, bound = 0, b"-"
+        while bound:
+            count, last = yield self._call(_COUNT_ALL, _as_it_is, bound, _CHUNKS)
+            total += count
+            bound = last and b"(" + last
+        return total
+
+    def _scan(
+        self, where: ListFilter, page: bytes | None, limit: int | None
+    ) -> Op[tuple[list[JobRow], int]]:
+        """Jobs that pass, the newest first, and how many they are; with no limit only that.
+
+        Each call looks at one chunk of the index, and brings the ids of the next: the server need
+        not sort them.
+        """
+        text = encode_filter(where)
+        rows: list[JobRow] = []
+        passed, ids = 0, b""
+        bound = b"+" if page is None else b"(" + page
+        while True:
+            room = -1 if limit is None else limit - passed
+            some, count, seen, start, chunk = yield self._call(
+                _SCAN, _read_scan, text, room, bound, ids
+            )
+            rows += some
+            passed += count
+            ids = ids[_ID_BYTES * seen :]
+            if passed == limit or not (ids or start):
+                return rows, passed
+            if not ids:
+                ids = _newest_first(chunk, page)
+                bound = b"(" + start
 
     def now(self) -> Op[datetime]:
         """See :meth:`BaseExecutor.now`."""
         time: datetime = yield self._call(_NOW, from_micros)
         return time
+
+
+def _newest_first(chunk: bytes, below: bytes | None) -> bytes:
+    """The ids of a chunk, each once, as far as they belong to the page."""
+    ids = {chunk[at : at + _ID_BYTES] for at in range(0, len(chunk), _ID_BYTES)}
+    return b"".join(sorted((each for each in ids if below is None or each < below), reverse=True))
+
+
+def _read_scan(answer: Any) -> tuple[list[JobRow], int, int, bytes, bytes]:
+    now, pairs, extras, passed, seen, start, chunk = answer
+    return read_pairs(now, pairs, extras), passed, seen, start, chunk
+
+
+def _as_it_is(answer: Any) -> Any:
+    return answer

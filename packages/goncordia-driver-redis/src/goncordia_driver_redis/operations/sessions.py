@@ -9,13 +9,17 @@ from goncordia.driver import Beat, Claim, JobRow, SessionInfo
 from goncordia_driver_redis.lua.library import load_script
 from goncordia_driver_redis.operations.base import Topic
 from goncordia_driver_redis.operations.call import Op
-from goncordia_driver_redis.wire.times import seconds_to_micros
+from goncordia_driver_redis.wire.replies import read_pairs
+from goncordia_driver_redis.wire.times import from_micros, seconds_to_micros
 
 __all__ = ["Sessions"]
 
 _OPEN: Final = load_script("session_open")
 _BEAT: Final = load_script("session_beat")
 _CLOSE: Final = load_script("session_close")
+_LIST: Final = load_script("session_list")
+_EXPIRE: Final = load_script("expire")
+_RESCUED: Final = 200
 _RELEASED: Final = 1000
 
 
@@ -46,13 +50,32 @@ class Sessions(Topic):
 
     def session_list(self) -> Op[list[SessionInfo]]:
         """See :meth:`BaseExecutor.session_list`."""
-        raise NotImplementedError
-        yield
+
+        def parse(answer: Any) -> list[SessionInfo]:
+            return [
+                SessionInfo(
+                    UUID(bytes=session),
+                    worker.decode(),
+                    is_open == b"1",
+                    from_micros(float(opened)),
+                    from_micros(float(beat)),
+                    float(lease) / 1_000_000,
+                )
+                for session, worker, is_open, opened, beat, lease in answer
+            ]
+
+        sessions: list[SessionInfo] = yield self._call(_LIST, parse)
+        return sessions
 
     def expire(self, session: UUID, limit: int) -> Op[list[JobRow]]:
-        """See :meth:`BaseExecutor.expire`."""
-        raise NotImplementedError
-        yield
+        """See :meth:`BaseExecutor.expire`. It gives 200 rows at most."""
+
+        def parse(answer: Any) -> list[JobRow]:
+            now, pairs, extras = answer
+            return read_pairs(now, pairs, extras)
+
+        rows: list[JobRow] = yield self._call(_EXPIRE, parse, session.bytes, min(limit, _RESCUED))
+        return rows
 
 
 def _nothing(_: Any) -> None:

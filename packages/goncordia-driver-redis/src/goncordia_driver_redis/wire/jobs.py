@@ -30,7 +30,6 @@ from uuid import UUID
 import msgspec
 
 from goncordia.driver import (
-    After,
     At,
     AttemptError,
     Claim,

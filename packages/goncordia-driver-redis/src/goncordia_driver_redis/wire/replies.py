@@ -8,6 +8,8 @@ from typing import Any, Final
 from uuid import UUID
 
 from goncordia.driver import (
+    Changed,
+    ChangeStatus,
     FetchResult,
     InsertResult,
     JobRow,
@@ -18,7 +20,7 @@ from goncordia.driver import (
 )
 from goncordia_driver_redis.wire.jobs import JobReader
 
-__all__ = ["read_fetch", "read_inserts", "read_jobs", "read_outcomes", "read_pairs"]
+__all__ = ["read_changes", "read_fetch", "read_inserts", "read_jobs", "read_outcomes", "read_pairs"]
 
 _STATES: Final = (
     None,
@@ -31,6 +33,9 @@ _STATES: Final = (
     JobState.CANCELLED,
 )
 _STATUSES: Final[tuple[OutcomeStatus, ...]] = ("DONE", "ALREADY", "STALE", "GONE")
+_CHANGES: Final[tuple[ChangeStatus, ...]] = (
+    "CHANGED", "REQUESTED", "ALREADY", "CONFLICT", "GONE",
+)  # fmt: skip
 _OUTCOMES: Final = {
     16 * number + place: Outcome(status, state)
     for number, status in enumerate(_STATUSES)
@@ -53,6 +58,16 @@ def read_inserts(jobs: Sequence[NewJob], answer: Sequence[Any]) -> list[InsertRe
 def read_outcomes(answer: Sequence[int]) -> list[Outcome]:
     """What became of each finish or mark."""
     return [_OUTCOMES[each] for each in answer]
+
+
+def read_changes(answer: Sequence[Sequence[Any]]) -> list[Changed]:
+    """What became of each change."""
+    return [
+        Changed(
+            _CHANGES[each[0] >> 4], _STATES[each[0] & 15], UUID(bytes=each[1]) if each[1:] else None
+        )
+        for each in answer
+    ]
 
 
 def read_jobs(

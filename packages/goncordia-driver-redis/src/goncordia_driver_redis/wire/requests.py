@@ -1,4 +1,4 @@
-"""Finishes, marks and fetches as scripts take them."""
+"""Finishes, marks, changes, fetches and filters as scripts take them."""
 
 from __future__ import annotations
 
@@ -7,16 +7,28 @@ from typing import Final
 
 import msgspec
 
-from goncordia.driver import FetchRequest, Finish
-from goncordia_driver_redis.wire.times import when_to_wire
+from goncordia.driver import Change, FetchRequest, Finish, JobState, ListFilter, Mark
+from goncordia_driver_redis.wire.times import micros, when_to_wire
 
-__all__ = ["encode_fetch", "encode_finish"]
+__all__ = ["encode_change", "encode_fetch", "encode_filter", "encode_finish", "encode_mark"]
 
 _FINISH: Final = Struct("<16s16sdBBd")
+_MARK: Final = Struct("<16s16sdB")
+_CHANGE: Final = Struct("<16sBBd")
 _LENGTH: Final = Struct("<I")
 _TO: Final = {
     "complete": 0, "retry": 1, "snooze": 2, "release": 3, "discard": 4, "cancel": 5,
 }  # fmt: skip
+_ACTIONS: Final = {"cancel": 0, "retry": 1, "reschedule": 2, "delete": 3}
+_STATE_BITS: Final = {
+    JobState.AVAILABLE: 1,
+    JobState.SCHEDULED: 2,
+    JobState.RETRYABLE: 4,
+    JobState.RUNNING: 8,
+    JobState.COMPLETED: 16,
+    JobState.DISCARDED: 32,
+    JobState.CANCELLED: 64,
+}
 _RESCUE: Final = 4
 _ERROR: Final = 8
 _OUTPUT: Final = 16
@@ -46,6 +58,34 @@ def encode_finish(finish: Finish) -> bytes:
     if not rest:
         return start
     return start + b"".join([_LENGTH.pack(len(each)) + each for each in rest])
+
+
+def encode_mark(mark: Mark) -> bytes:
+    """Claim, what is given, and the checkpoint."""
+    claim, checkpoint = mark.claim, mark.checkpoint
+    flags = (1 if mark.started else 0) | (0 if checkpoint is None else 2)
+    start = _MARK.pack(claim.job_id.bytes, claim.session.bytes, claim.fetch_no, flags)
+    return start + (checkpoint or b"")
+
+
+def encode_change(change: Change) -> bytes:
+    """Job, action and when."""
+    kind, number = when_to_wire(change.when)
+    return _CHANGE.pack(change.id.bytes, _ACTIONS[change.action], kind, number)
+
+
+def encode_filter(where: ListFilter) -> bytes:
+    """The filter; nothing when it lets everything pass."""
+    given = (
+        sum(_STATE_BITS[state] for state in where.states) or False,
+        list(where.kinds) or False,
+        list(where.queues) or False,
+        list(where.tags) or False,
+        False if where.group is None else where.group,
+        False if where.created_from is None else micros(where.created_from),
+        False if where.created_until is None else micros(where.created_until),
+    )
+    return b"" if all(each is False for each in given) else _pack(given)
 
 
 def encode_fetch(request: FetchRequest, limit: int) -> bytes:

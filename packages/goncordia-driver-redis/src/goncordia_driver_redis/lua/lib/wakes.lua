@@ -15,7 +15,7 @@ local function wake(queue, run_at, first)
 end
 
 local function publish(what, rest)
-  call('PUBLISH', T .. 'wake', what .. rest)
+  call('SPUBLISH', T .. 'wake', what .. rest)
 end
 
 -- The last thing that a script does.

@@ -1,0 +1,17 @@
+#!lua flags=no-writes
+-- needs: base jobs
+-- Running jobs of a session, or of one of its fetches.
+-- ARGV: time, session, number of the fetch or '', how many to pass over, how many to give.
+local least, most = ARGV[3], ARGV[3]
+if least == '' then least, most = '-inf', '+inf' end
+local jobs, extras = {}, {}
+local ids = call('ZRANGEBYSCORE', T .. 'c:' .. ARGV[2], least, most, 'LIMIT', ARGV[4], ARGV[5])
+for _, id in ipairs(ids) do
+  local raw = call('GET', T .. 'j:' .. id)
+  if raw then
+    add_extras(extras, #jobs / 2, id, raw)
+    jobs[#jobs + 1] = id
+    jobs[#jobs + 1] = raw
+  end
+end
+return { now, jobs, extras, #ids }
