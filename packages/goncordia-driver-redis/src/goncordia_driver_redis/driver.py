@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Awaitable
 from typing import ClassVar, Final, Self
 
 from goncordia._check import seconds, whole
@@ -127,7 +128,7 @@ class RedisDriver(BaseDriver[NoTransactions, NoTransactions]):
         self._sync_runner = SyncRunner(sync_place, prefix, durability, safe)
         self._home = Home()
         self._pools = PerLoop(self._make_pool, _close)
-        self._pool_options = {"size": size, "timeout": wait}
+        self._size, self._wait = size, wait
         self._executor = RedisExecutor(
             self.name, self.capabilities, self.clock, self._operations, self._runner, self._pool
         )
@@ -160,7 +161,10 @@ class RedisDriver(BaseDriver[NoTransactions, NoTransactions]):
         return await self._pools.get()
 
     async def _make_pool(self) -> Pool[AsyncLink]:
-        return Pool(lambda: connect(self._place), **self._pool_options, keep=LONG)
+        def make() -> Awaitable[AsyncLink]:
+            return connect(self._place)
+
+        return Pool(make, size=self._size, timeout=self._wait, keep=LONG)
 
     async def open(self) -> None:
         """Connect, and look at the server.
@@ -295,7 +299,9 @@ class RedisDriver(BaseDriver[NoTransactions, NoTransactions]):
         self._home.enter()
         with self._opening:
             if self._sync_pool is None:
-                self._sync_pool = SyncPool(lambda: connect_sync(place), **self._pool_options)
+                self._sync_pool = SyncPool(
+                    lambda: connect_sync(place), size=self._size, timeout=self._wait
+                )
             if not self._sync_is_open:
                 answer = self._sync_runner.ask(self._sync_pool, INFO, stage="opening")
                 server = Server.read(answer)

@@ -81,7 +81,7 @@ class Verdict(NamedTuple):
     moved: bool = False
 
 
-def code_of(error: BaseException) -> str | None:
+def code_of(error: Exception) -> str | None:
     """The server's code, such as ``OOM``; None: the error is not the server's."""
     code = _CODES.get(type(error))
     if code is not None:
@@ -92,7 +92,7 @@ def code_of(error: BaseException) -> str | None:
     return word if word.isupper() and word.isalpha() else "ERR"
 
 
-def inside_script(error: BaseException) -> bool:
+def inside_script(error: Exception) -> bool:
     """Whether a command of a script has failed, so that those before it may have been applied."""
     return "script: " in str(error)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Any
 
 from goncordia_driver_redis.operations.call import Argument, Call, Script
 
@@ -17,7 +18,7 @@ def packed(command: Sequence[Argument]) -> bytes:
     return b"".join(parts)
 
 
-def evalsha(call: Call[object]) -> bytes:
+def evalsha(call: Call[Any]) -> bytes:
     """The call by the script's hash."""
     arguments = call.arguments
     parts = [b"*%d\r\n" % (len(arguments) + 4), _head(call.script, call.key)]

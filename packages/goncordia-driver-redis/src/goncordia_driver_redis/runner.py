@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 from redis.exceptions import NoScriptError, ResponseError
 
 from goncordia.driver.connections.pools import Pool
-from goncordia.errors import DriverUnavailableError
+from goncordia.errors import DriverError, DriverUnavailableError
 from goncordia_driver_redis.clients.links import AsyncLink, SyncLink, connect_sync
 from goncordia_driver_redis.clients.places import Place
 from goncordia_driver_redis.durability import Durability
@@ -26,6 +26,11 @@ T = TypeVar("T")
 
 _PAUSES: Final = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8, None)
 """Seconds before a call is sent again that was certainly not applied, at most; None: no more."""
+
+
+_LOADS: Final = 3
+"""How often a script is loaded for one call; a server may be told to forget them at any time."""
+_UNCONNECTED: Final[tuple[type[Exception], ...]] = (*ERRORS, DriverUnavailableError)
 
 
 class _Runner:
@@ -75,6 +80,12 @@ class _Runner:
         return call.parse(answers[0])
 
 
+def _note_applied(error: DriverError, *, applied: bool) -> None:
+    """A call of the same operation was applied before the one that failed."""
+    if applied:
+        error.outcome = "unknown"
+
+
 class Runner(_Runner):
     """Runs operations on asyncio."""
 
@@ -86,13 +97,19 @@ class Runner(_Runner):
             operation: what to do.
             durable: it is an insertion, to be as safe as the driver was told.
         """
+        applied = False
         try:
             call = next(operation)
             while True:
-                call = operation.send(await self._call(pool, call, durable=durable))
+                answer = await self._call(pool, call, durable=durable)
+                applied = applied or call.script.writes
+                call = operation.send(answer)
         except StopIteration as done:
             result: T = done.value
             return result
+        except DriverError as error:
+            _note_applied(error, applied=applied)
+            raise
         finally:
             operation.close()
 
@@ -103,7 +120,7 @@ class Runner(_Runner):
         try:
             link = await pool.acquire()
         except ERRORS as error:
-            at = "opening" if stage == "opening" else "connecting"
+            at: Stage = "opening" if stage == "opening" else "connecting"
             raise self.judged(error, at).error from error
         clean = False
         try:
@@ -120,7 +137,7 @@ class Runner(_Runner):
             cause: Exception
             try:
                 link = await pool.acquire()
-            except (*ERRORS, DriverUnavailableError) as error:
+            except _UNCONNECTED as error:
                 found, cause = self._unconnected(error), error
             else:
                 clean = False
@@ -149,10 +166,6 @@ class Runner(_Runner):
             except NoScriptError:
                 await link.ask(b"SCRIPT", b"LOAD", call.script.text)
         return call.parse(await link.send(command))
-
-
-_LOADS: Final = 3
-"""How often a script is loaded for one call; a server may be told to forget them at any time."""
 
 
 class SyncRunner(_Runner):
@@ -187,13 +200,19 @@ class SyncRunner(_Runner):
 
     def run(self, pool: SyncPool, operation: Op[T], *, durable: bool = False) -> T:
         """See :meth:`Runner.run`."""
+        applied = False
         try:
             call = next(operation)
             while True:
-                call = operation.send(self._call(pool, call, durable=durable))
+                answer = self._call(pool, call, durable=durable)
+                applied = applied or call.script.writes
+                call = operation.send(answer)
         except StopIteration as done:
             result: T = done.value
             return result
+        except DriverError as error:
+            _note_applied(error, applied=applied)
+            raise
         finally:
             operation.close()
 
@@ -202,7 +221,7 @@ class SyncRunner(_Runner):
         try:
             link = pool.acquire()
         except ERRORS as error:
-            at = "opening" if stage == "opening" else "connecting"
+            at: Stage = "opening" if stage == "opening" else "connecting"
             raise self.judged(error, at).error from error
         clean = False
         try:
@@ -219,7 +238,7 @@ class SyncRunner(_Runner):
             cause: Exception
             try:
                 link = pool.acquire()
-            except (*ERRORS, DriverUnavailableError) as error:
+            except _UNCONNECTED as error:
                 found, cause = self._unconnected(error), error
             else:
                 clean = False

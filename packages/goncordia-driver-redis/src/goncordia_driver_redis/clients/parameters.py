@@ -102,18 +102,20 @@ class Parameters(NamedTuple):
         options = {**self._options(), "socket_timeout": None}
         if self.own_class is not None:
             return self.own_class(**options)
+        kind: Any = asynchronous.SSLConnection if self.tls else asynchronous.Connection
         if isinstance(self.address, str):
-            return asynchronous.UnixDomainSocketConnection(**options)
-        return (asynchronous.SSLConnection if self.tls else asynchronous.Connection)(**options)
+            kind = asynchronous.UnixDomainSocketConnection
+        return kind(**options)
 
     def synchronous(self, answer: float | None = None) -> Any:
         """A connection of ``redis``, not connected; its socket bounds every wait."""
         options = {**self._options(), "socket_timeout": answer or self.answer}
         if self.own_sync_class is not None:
             return self.own_sync_class(**options)
+        kind: Any = redis.SSLConnection if self.tls else redis.Connection
         if isinstance(self.address, str):
-            return redis.UnixDomainSocketConnection(**options)
-        return (redis.SSLConnection if self.tls else redis.Connection)(**options)
+            kind = redis.UnixDomainSocketConnection
+        return kind(**options)
 
     def _options(self) -> dict[str, Any]:
         where = (

@@ -49,7 +49,7 @@ _ESCAPES: Final = (
     "'#' as %23"
 )
 
-OURS: Final = ("prefix", "keep_finished", "replicas", "fsync", "pool_size")
+OURS: Final[tuple[str, ...]] = ("prefix", "keep_finished", "replicas", "fsync", "pool_size")
 """The driver's own words in the query of a URL for ``goncordia.connect``."""
 
 
@@ -114,7 +114,9 @@ class _Reader:
 
     def read(self, *, ours: bool) -> Url:
         said = self._query(ours=ours)
-        arguments = {name: self._ours(name, said.pop(name)) for name in OURS if name in said}
+        arguments: dict[str, Any] = {
+            name: self._ours(name, said.pop(name)) for name in OURS if name in said
+        }
         self._login()
         seconds = {
             name: self._seconds(name, said.pop(name, None))
@@ -144,7 +146,8 @@ class _Reader:
             for piece in self._parts.query.split("&")
             if unquote(piece.partition("=")[0]) not in OURS
         ]
-        return self._parts._replace(scheme=self._scheme, query="&".join(pieces)).geturl()
+        before = f"{self._scheme}://{self._parts.netloc}{self._parts.path}"
+        return f"{before}?{'&'.join(pieces)}" if pieces else before
 
     # ---------------------------------------------------------------- before the query
 
