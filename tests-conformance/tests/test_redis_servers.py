@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from functools import partial
 from pathlib import Path
 
@@ -200,9 +199,3 @@ def test_what_is_below_a_prefix_is_removed_and_nothing_else(
                 client.set(key, "1")
         assert client.exists(*keys) == 0
         assert client.exists(f"{{{other}}}:kept") == 1
-
-
-@pytest.mark.skipif("GONCORDIA_TEST_REDIS_DSN" in os.environ, reason="it is theirs to choose it")
-def test_a_process_has_a_database_of_its_own(redis_url: str) -> None:
-    worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0")
-    assert redis_url.rpartition("/")[2] == worker.removeprefix("gw")

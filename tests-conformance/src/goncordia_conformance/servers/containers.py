@@ -58,5 +58,5 @@ def describe_redis(flavour: str, version: str) -> RedisContainer:
     from testcontainers.community.redis import RedisContainer
 
     image = f"valkey/valkey:{version}" if flavour == "valkey" else f"redis:{version}"
-    command = [f"{flavour}-server", "--save", "", "--appendonly", "no", "--databases", "64"]
+    command = [f"{flavour}-server", "--save", "", "--appendonly", "no"]
     return RedisContainer(image).with_command(command)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -12,7 +11,7 @@ import pytest
 from goncordia_conformance.backends import Backend, find_backend
 from goncordia_conformance.servers.pgbouncer import pgbouncer_backend
 from goncordia_conformance.servers.postgres import PG, PG18
-from goncordia_conformance.servers.redis import DATABASES, REDIS, REDIS8, VALKEY
+from goncordia_conformance.servers.redis import REDIS, REDIS8, VALKEY
 from goncordia_conformance.servers.redis_cluster import REDIS_CLUSTER
 from goncordia_conformance.servers.redis_sentinel import REDIS_SENTINEL
 
@@ -96,42 +95,37 @@ def pg_roles(pg_dsn: str) -> Iterator[Roles]:
 
 @pytest.fixture(scope="session")
 def redis_url(request: pytest.FixtureRequest) -> Iterator[str]:
-    """A database of this process, on whichever Redis or Valkey there is."""
-    yield from _numbered(REDIS, request.config)
+    """A server of this process, whichever Redis or Valkey there is."""
+    with find_backend(REDIS, request.config) as url:
+        yield url
 
 
 @pytest.fixture(scope="session")
 def redis8_url(request: pytest.FixtureRequest) -> Iterator[str]:
-    """As ``redis_url``, on Redis 8."""
-    yield from _numbered(REDIS8, request.config)
+    """As ``redis_url``, of Redis 8."""
+    with find_backend(REDIS8, request.config) as url:
+        yield url
 
 
 @pytest.fixture(scope="session")
 def valkey_url(request: pytest.FixtureRequest) -> Iterator[str]:
-    """As ``redis_url``, on Valkey."""
-    yield from _numbered(VALKEY, request.config)
+    """As ``redis_url``, of Valkey."""
+    with find_backend(VALKEY, request.config) as url:
+        yield url
 
 
 @pytest.fixture(scope="session")
 def redis_cluster_url(request: pytest.FixtureRequest) -> Iterator[str]:
-    """A cluster of three nodes; all processes share its one database."""
+    """A cluster of three nodes; all processes share it."""
     with find_backend(REDIS_CLUSTER, request.config) as url:
         yield url
 
 
 @pytest.fixture(scope="session")
 def redis_sentinel_url(request: pytest.FixtureRequest) -> Iterator[str]:
-    """A database of this process, on a primary that Sentinels know."""
-    yield from _numbered(REDIS_SENTINEL, request.config)
-
-
-def _numbered(backend: Backend, config: pytest.Config) -> Iterator[str]:
-    with find_backend(backend, config) as url:
-        if backend.variable in os.environ:
-            yield url  # it may have one database only, and it is theirs to choose it
-            return
-        worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
-        yield f"{url.rpartition('/')[0]}/{int(worker) % DATABASES}"
+    """A primary and its replica, which a Sentinel knows; all processes share them."""
+    with find_backend(REDIS_SENTINEL, request.config) as url:
+        yield url
 
 
 @pytest.fixture

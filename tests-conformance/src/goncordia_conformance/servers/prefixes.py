@@ -64,7 +64,7 @@ def own_prefix(url: str) -> Generator[str, None, None]:
         url: as the fixtures give it.
     """
     # What a pattern or a script would take for its own, so that nobody forgets to quote it.
-    prefix = f"test [{os.urandom(6).hex()}]*?'\"\\é"
+    prefix = f"test[{os.urandom(6).hex()}]*?'\"\\é"
     try:
         yield prefix
     finally:

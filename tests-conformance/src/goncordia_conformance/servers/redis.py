@@ -25,7 +25,7 @@ from typing import Any, Final, Literal, Self, TypeAlias
 
 from goncordia_conformance.backends import Backend
 from goncordia_conformance.servers.containers import redis_container
-from goncordia_conformance.servers.guard import shared
+from goncordia_conformance.servers.guard import guarded
 from goncordia_conformance.servers.process import NotHereError, comes_true, free_port
 
 __all__ = [
@@ -46,13 +46,9 @@ __all__ = [
 
 Flavour: TypeAlias = Literal["redis", "valkey"]
 
-DATABASES = 64
-"""One for each process of tests, however many there are."""
-
 TESTS: Final[Mapping[str, str]] = {
     "save": '""',
     "appendonly": "no",
-    "databases": f"{DATABASES}",
 }
 """Settings of a server that is thrown away after the tests."""
 
@@ -293,7 +289,9 @@ def _run(flavour: Flavour | None, version: tuple[int, ...]) -> Generator[str, No
 
 
 def redis_backend(name: str, flavour: Flavour | None = None, *version: int) -> Backend:
-    """Redis or Valkey as a backend of tests; all pytest-xdist workers of a run share one server.
+    """Redis or Valkey as a backend of tests: each process has a server of its own.
+
+    It starts in no time, and much of what it tells and can be told is about all of its databases.
 
     Args:
         name: of the backend, as in ``GONCORDIA_TEST_<NAME>_DSN``.
@@ -305,8 +303,8 @@ def redis_backend(name: str, flavour: Flavour | None = None, *version: int) -> B
     container = partial(redis_container, flavour or "redis", ".".join(map(str, image)))
     return Backend(
         name,
-        container=partial(shared, container, name),
-        server=partial(shared, partial(_run, flavour, version), name),
+        container=partial(guarded, container),
+        server=partial(guarded, partial(_run, flavour, version)),
     )
 
 

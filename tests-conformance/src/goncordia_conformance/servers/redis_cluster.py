@@ -74,7 +74,7 @@ class RedisCluster:
             "cluster-config-file": "nodes.conf",
             "cluster-node-timeout": f"{node_timeout}",
         }
-        common = {name: value for name, value in settings.items() if name != "databases"} | own
+        common = dict(settings) | own
         nodes = [
             # By itself the port of its bus is 10,000 above, where others may be.
             RedisServer.create(binary, common | {"cluster-port": f"{free_port()}"})
