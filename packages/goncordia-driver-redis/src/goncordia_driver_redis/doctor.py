@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from redis.exceptions import ResponseError
 
-from goncordia.clock import Clock
 from goncordia.driver import Finding
 from goncordia.driver.connections.pools import Pool
 from goncordia_driver_redis.clients.links import AsyncLink
@@ -18,15 +17,13 @@ from goncordia_driver_redis.server import read_info
 
 __all__ = ["examine"]
 
-_FAR: Final = 60.0
-"""Seconds that this machine's clock and the server's may be apart."""
 _FULL: Final = 0.9
 """The share of ``maxmemory`` from which on there is something to say."""
 _SETTINGS: Final = (b"maxmemory-policy", b"maxmemory", b"appendonly", b"appendfsync", b"save")
 
 
 async def examine(
-    pool: Pool[AsyncLink], runner: Runner, clock: Clock, durability: Durability
+    pool: Pool[AsyncLink], runner: Runner, durability: Durability
 ) -> list[Finding]:
     """What there is to say of a server with an installation.
 
@@ -35,7 +32,6 @@ async def examine(
     Args:
         pool: the running event loop's.
         runner: asks.
-        clock: this machine's.
         durability: what an enqueue waits for.
     """
 
@@ -45,15 +41,11 @@ async def examine(
 
     info = read_info(await ask(b"INFO") or b"")
     settings = _pairs(await ask(b"CONFIG", b"GET", *_SETTINGS))
-    findings = [
+    return [
         *_memory(info, settings),
         *_persistence(info, settings, durability),
         *_replication(info, durability),
     ]
-    time = await ask(b"TIME")
-    if time is not None:
-        findings += _clock(int(time[0]) + int(time[1]) / 1e6 - clock.now().timestamp())
-    return findings
 
 
 def _pairs(answer: Any) -> dict[str, str]:
@@ -139,11 +131,3 @@ def _replication(info: Mapping[str, str], durability: Durability) -> Iterator[Fi
             f"was enqueued in the moment before. replicas=1 makes it wait; see {DOCS}/README.md",
         )
 
-
-def _clock(apart: float) -> Iterator[Finding]:
-    if abs(apart) > _FAR:
-        yield Finding(
-            "warning",
-            f"the server's clock and this machine's are {abs(apart):.0f} s apart: jobs are due by "
-            "the server's",
-        )

@@ -211,7 +211,7 @@ class RedisDriver(BaseDriver[NoTransactions, NoTransactions]):
             await self.verify()
         except MigrationRequiredError as error:
             return [Finding("error", str(error))]
-        return await examine(pool, self._runner, self.clock, self._durability)
+        return await examine(pool, self._runner, self._durability)
 
     async def aclose(self) -> None:
         """Close the driver's own connections; what was passed in stays as it is."""

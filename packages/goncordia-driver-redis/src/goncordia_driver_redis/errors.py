@@ -55,7 +55,9 @@ _CODES: Final[Mapping[type[Exception], str]] = {
     theirs.ReadOnlyError: "READONLY",
     theirs.TryAgainError: "TRYAGAIN",
 }
-"""redis-py cuts these off the message."""
+"""redis-py cuts these off the message; its older versions keep them nowhere."""
+_UNCUT: Final = frozenset({"BUSY", "DENIED", "MISCONF", "NOREPLICAS", "WRONGTYPE"})
+"""These are left in it."""
 
 
 class Where(Protocol):
@@ -83,13 +85,13 @@ class Verdict(NamedTuple):
 
 def code_of(error: Exception) -> str | None:
     """The server's code, such as ``OOM``; None: the error is not the server's."""
-    code = _CODES.get(type(error))
+    code = getattr(error, "status_code", None) or _CODES.get(type(error))
     if code is not None:
-        return code
+        return str(code)
     if not isinstance(error, theirs.ResponseError):
         return "ERR" if _TOO_MANY in str(error) else None
     word = str(error).partition(" ")[0]
-    return word if word.isupper() and word.isalpha() else "ERR"
+    return word if word in _UNCUT else "ERR"
 
 
 def inside_script(error: Exception) -> bool:
