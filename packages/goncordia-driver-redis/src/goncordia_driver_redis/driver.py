@@ -35,7 +35,7 @@ from goncordia_driver_redis.errors import DOCS
 from goncordia_driver_redis.executor import RedisExecutor
 from goncordia_driver_redis.heartbeat import RedisHeartbeater
 from goncordia_driver_redis.keys import DEFAULT_PREFIX, Keys
-from goncordia_driver_redis.listener import RedisListener, heard
+from goncordia_driver_redis.listener import RedisListener
 from goncordia_driver_redis.operations import LAYOUT, MAX_INSERT, Operations
 from goncordia_driver_redis.runner import Runner, SyncRunner
 from goncordia_driver_redis.schema import migrate, verify
@@ -228,7 +228,7 @@ class RedisDriver(BaseDriver[NoTransactions, NoTransactions]):
 
     def listener(self) -> Listener:
         """Something that hears of new, freed, cancelled and rescheduled jobs."""
-        return RedisListener(self._place, self._runner, self._keys.channel, heard, self._announce)
+        return RedisListener(self._place, self._runner, self._keys.channel, self._announce)
 
     async def _announce(self) -> None:
         await self._runner.run(await self._pool(), self._operations.listen())
@@ -333,7 +333,7 @@ _CAPABILITIES: Final = Capabilities(
     linearizable=True,
     atomic_insert=MAX_INSERT,
     max_payload=64 << 20,
-    max_batch=10_000,
+    max_batch=MAX_INSERT,
     list_filters=frozenset(ListFilter.__struct_fields__),
     exact_counts=True,
 )

@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import struct
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from typing import Any, Final
-from uuid import UUID
 
 from redis.exceptions import ConnectionError as RedisConnectionError
 
@@ -19,8 +17,9 @@ from goncordia_driver_redis.clients.places import Place
 from goncordia_driver_redis.errors import ERRORS
 from goncordia_driver_redis.packing import packed
 from goncordia_driver_redis.runner import Runner
+from goncordia_driver_redis.wire.wakes import heard
 
-__all__ = ["RedisListener", "heard"]
+__all__ = ["RedisListener"]
 
 _logger = logging.getLogger("goncordia.redis")
 
@@ -36,7 +35,6 @@ class RedisListener(KeptListener):
             is sharded.
         runner: knows what redis-py's errors mean.
         channel: what to listen to.
-        heard: what a message says.
         announce: says that somebody listens, once it is so.
     """
 
@@ -45,12 +43,11 @@ class RedisListener(KeptListener):
         place: Place,
         runner: Runner,
         channel: bytes,
-        heard: Callable[[bytes], Sequence[Wake]],
         announce: Callable[[], Awaitable[None]],
     ) -> None:
         async def listening() -> _Ear:
             link = await connect(place, protocol=2)
-            ear = _Ear(link, heard)
+            ear = _Ear(link)
             try:
                 await ear.subscribe(channel)
                 await announce()
@@ -71,20 +68,6 @@ class RedisListener(KeptListener):
         super().__init__(listening, translated, _logger)
 
 
-def heard(message: bytes) -> list[Wake]:
-    """What a message says."""
-    what, rest = message[:1], message[1:]
-    if what == b"j":
-        (micros,) = struct.unpack_from("<d", rest)
-        return [Wake("jobs", rest[8:].decode(), max(micros, 0.0) / 1e6)]
-    if what == b"c":
-        ids = [UUID(bytes=rest[at : at + 16]) for at in range(0, len(rest), 16)]
-        return [Wake("cancel", job_ids=tuple(ids))]
-    if what == b"q":
-        return [Wake("queue", rest.decode())]
-    return []  # of a newer version, which says more
-
-
 class _Ear:
     """A connection that is subscribed.
 
@@ -92,14 +75,13 @@ class _Ear:
     short; so that is what they speak, whatever the client that was passed in does.
     """
 
-    def __init__(self, link: AsyncLink, heard: Callable[[bytes], Sequence[Wake]]) -> None:
+    def __init__(self, link: AsyncLink) -> None:
         self._link = link
-        self._heard = heard
         self._wakes: list[Wake] = []
 
     async def subscribe(self, channel: bytes) -> None:
-        await self._send(b"SUBSCRIBE", channel)
-        await self._wait_for(b"subscribe")
+        await self._send(b"SSUBSCRIBE", channel)
+        await self._wait_for(b"ssubscribe")
 
     async def hear(self, seconds: float, /) -> Sequence[Wake] | None:
         if not self._wakes:
@@ -135,8 +117,8 @@ class _Ear:
 
     def _take(self, message: list[Any]) -> bytes:
         kind: bytes = message[0]
-        if kind in {b"message", b"smessage"}:
-            self._wakes += self._heard(message[2])
+        if kind == b"smessage":
+            self._wakes += heard(message[2])
         elif kind == b"sunsubscribe":
             raise RedisConnectionError("the channel has moved to another node")
         return kind

@@ -67,7 +67,7 @@ class _Runner:
         """What it means that a call has failed."""
         found = self.judged(error, "running", writes=call.script.writes)
         if found.moved:
-            self.place.forget(generation)
+            self.place.forget(generation, getattr(error, "node_addr", None))  # MOVED's
         # Who only reads may read again, on another connection.
         lost = code_of(error) is None and not call.script.writes
         return found._replace(again=found.again or lost)

@@ -48,11 +48,20 @@ class Place(ABC):
         self.generation = 0
         self._found: Parameters | None = None
 
-    def forget(self, generation: int) -> None:
-        """It is not where it was in this generation."""
+    def forget(self, generation: int, address: tuple[str, int] | None = None) -> None:
+        """It is not where it was in this generation.
+
+        Args:
+            generation: this.
+            address: where the node that was asked thinks it is.
+        """
         if generation == self.generation:
             self.generation += 1
-            self._found = None
+            self._found = None if address is None else self._at(*address)
+
+    def _at(self, host: str, port: int) -> Parameters | None:
+        """How to connect to where a node thinks that it is; None: ask others."""
+        return None
 
     def find(self) -> Generator[Ask, Any, Parameters]:
         """Look for it.
@@ -211,6 +220,9 @@ class ClusterPlace(Place):
                 owner = address
         self._known = known
         return owner
+
+    def _at(self, host: str, port: int) -> Parameters | None:
+        return self.parameters.at(self._reached(host, port)) if host not in {"", "?"} else None
 
     def _reached(self, host: str, port: int) -> Address:
         return Address(*(self._remap((host, port)) if self._remap is not None else (host, port)))
