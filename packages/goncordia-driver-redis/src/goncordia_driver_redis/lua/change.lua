@@ -50,6 +50,7 @@ local function retry(job)
   job.marks = band(job.marks, bit.bnot(STARTED + CANCEL))
   if job.max >= 0 then job.max = math.max(job.max, job.attempt + 1) end
   job.state, job.finished, job.run_at = WAITING, 0, now
+  call('SADD', T .. 'qs', job.queue)
   begin_waiting(job)
   store_job(job)
   return CHANGED
