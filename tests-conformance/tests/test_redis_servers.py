@@ -176,11 +176,25 @@ def test_sentinels_make_the_replica_the_primary(binary: RedisBinary) -> None:
     with guarded(watched.run) as url:
         first = watched.primary()
         assert first == watched.servers[0]
-        first.kill()
-        watched.wait_for_another(first)
+        watched.fail_over()
         with connect_redis(url) as client:
             assert client.set("answer", "42")
-        assert watched.servers[1].ask("GET", "answer") == "42"
+            assert client.wait(1, 20_000) == 1
+        assert [server.ask("GET", "answer") for server in watched.servers] == ["42", "42"]
+        assert watched.primary() == watched.servers[1]
+
+
+def test_a_slot_is_moved(binary: RedisBinary) -> None:
+    cluster = RedisCluster.create(binary)
+    with guarded(cluster.run) as url, connect_redis(url) as client:
+        for number in range(50):
+            client.set(b"{a}\xff%d" % number, "1")
+        owner = cluster.owner("{a}", cluster.nodes[0])
+        to = next(node for node in cluster.nodes if node != owner)
+        cluster.move("{a}", to)
+        assert {cluster.owner("{a}", node) for node in cluster.nodes} == {to}
+        assert client.get(b"{a}\xff7") == b"1"
+        assert (owner.ask("DBSIZE"), to.ask("DBSIZE")) == (0, 50)
 
 
 # ---------------------------------------------------------------- rooms

@@ -42,14 +42,14 @@ class Ledger:
     def __init__(self, driver: AnyDriver) -> None:
         self.driver = driver
         self.jobs: list[UUID] = []
-        self._ids = JobIds(SystemClock())
+        self.ids = JobIds(SystemClock())
 
     async def enqueue(self) -> None:
         """A batch more, whatever happens meanwhile: the same request again until it is answered."""
         batch = [
             # Its attempts must outlast the troubles: each may cost one.
             NewJob(id=new, kind=Work.kind, args=b"{}", max_attempts=100)
-            for new in self._ids.take(BATCH)
+            for new in self.ids.take(BATCH)
         ]
         await stubbornly(lambda: self.driver.executor().insert_many(batch))
         self.jobs += [job.id for job in batch]
@@ -124,6 +124,7 @@ async def endure(
     *,
     rounds: int,
     calm: float = 0.3,
+    lease: float = STEADY,
     forgets: bool = False,
 ) -> None:
     """Two pools under load and trouble; each goes on, and each job is run exactly once.
@@ -134,10 +135,11 @@ async def endure(
         trouble: comes again and again.
         rounds: how often.
         calm: seconds between.
+        lease: of the pools, in seconds; longer than a trouble.
         forgets: the trouble makes the backend forget some of what it has answered, but no job: then
             some are run again.
     """
-    async with start_workers(make_driver, 2, "pool", lease=STEADY) as workers:
+    async with start_workers(make_driver, 2, "pool", lease=lease) as workers:
         for worker in workers:
             await worker.until("ready")
         async with ledger.load():

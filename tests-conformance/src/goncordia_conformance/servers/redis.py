@@ -198,13 +198,16 @@ class RedisServer:
         lines = [f"{name} {value}\n" for name, value in settings.items()]
         (self.home / "redis.conf").write_text("".join(lines))
 
-    def start(self) -> None:
+    def start(self, *words: str) -> None:
         """Start it, and wait until it answers.
+
+        Args:
+            words: more settings on its command line, this time.
 
         Raises:
             RuntimeError: it did not start; with its last words.
         """
-        command = [*self.binary.command, str(self.home / "redis.conf"), *self.words]
+        command = [*self.binary.command, str(self.home / "redis.conf"), *self.words, *words]
         done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=self.home)
         if done.returncode or not comes_true(self._answers, START_WITHIN):
             log = self.home / "log"
@@ -240,7 +243,11 @@ class RedisServer:
         from redis.connection import Connection
 
         connection: Any = Connection(  # type: ignore[no-untyped-call]  # redis-py's is not typed
-            port=self.port, decode_responses=True, socket_timeout=ANSWERS_WITHIN, protocol=2
+            port=self.port,
+            decode_responses=True,
+            encoding_errors="surrogateescape",  # so that names of any bytes come and go
+            socket_timeout=ANSWERS_WITHIN,
+            protocol=2,
         )
         try:
             connection.send_command(*words)

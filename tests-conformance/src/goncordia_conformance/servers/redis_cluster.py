@@ -33,11 +33,16 @@ __all__ = ["REDIS_CLUSTER", "RedisCluster"]
 
 SLOTS: Final = 16384
 
-JOINED_WITHIN = 60.0
-"""Seconds that the nodes may take until each says that the cluster is whole."""
+AGREED_WITHIN = 60.0
+"""Seconds that the nodes may take until each says the same."""
 
 CALM = 60_000
 """Milliseconds of silence after which a node is given up: no test is that slow by chance."""
+
+
+MOVED_AT_ONCE: Final = 20
+MOVES_WITHIN: Final = 10_000
+"""Milliseconds that moving a few keys may take."""
 
 
 @dataclass(frozen=True)
@@ -112,6 +117,33 @@ class RedisCluster:
         (owner,) = (node for node in self.nodes if node.port == port)
         return owner
 
+    def fail_over(self, key: str) -> None:
+        """Kill a key's owner, wait until its replica is that, and let it come back as a replica.
+
+        Raises:
+            RuntimeError: none took over in time, or it was not followed in time.
+        """
+        first = self.owner(key, self.nodes[0])
+        first.kill()
+        others = [node for node in self.nodes if node != first]
+        self._agreed(lambda node: self.owner(key, node) != first, others)
+        first.start()
+        self._agreed(self._follows, self.nodes)
+
+    def move(self, key: str, to: RedisServer) -> None:
+        """Move a key's slot to another primary, a few keys at a time, as ``redis-cli`` does it."""
+        owner = self.owner(key, to)
+        slot = owner.ask("CLUSTER", "KEYSLOT", key)
+        to_id = to.ask("CLUSTER", "MYID")
+        to.ask("CLUSTER", "SETSLOT", slot, "IMPORTING", owner.ask("CLUSTER", "MYID"))
+        owner.ask("CLUSTER", "SETSLOT", slot, "MIGRATING", to_id)
+        while keys := owner.ask("CLUSTER", "GETKEYSINSLOT", slot, MOVED_AT_ONCE):
+            owner.ask("MIGRATE", "127.0.0.1", to.port, "", 0, MOVES_WITHIN, "KEYS", *keys)
+        # The new owner first: else there would be a moment in which nobody has it.
+        others = [node for node in self.nodes[: self.primaries] if node not in {to, owner}]
+        for node in (to, owner, *others):
+            node.ask("CLUSTER", "SETSLOT", slot, "NODE", to_id)
+
     def _join(self) -> None:
         """Share the slots, and let the nodes meet."""
         for number, node in enumerate(self.nodes[: self.primaries]):
@@ -122,13 +154,15 @@ class RedisCluster:
         # Each meets each: hearing of one another takes them longer.
         for one, other in combinations(self.nodes, 2):
             one.ask("CLUSTER", "MEET", "127.0.0.1", other.port, other.settings["cluster-port"])
-        self._agreed(self._knows_all)
+        self._agreed(self._knows_all, self.nodes)
         for number, node in enumerate(self.nodes[self.primaries :]):
             node.ask(
                 "CLUSTER", "REPLICATE", self.nodes[number % self.primaries].ask("CLUSTER", "MYID")
             )
-        self._agreed(lambda node: told_by(node.ask("CLUSTER", "INFO"))["cluster_state"] == "ok")
-        self._agreed(self._follows)
+        self._agreed(
+            lambda node: told_by(node.ask("CLUSTER", "INFO"))["cluster_state"] == "ok", self.nodes
+        )
+        self._agreed(self._follows, self.nodes)
 
     def _knows_all(self, node: RedisServer) -> bool:
         """Whether it has met all nodes; those it is about to meet have another name until then."""
@@ -141,10 +175,12 @@ class RedisCluster:
         up = node.info("replication").get("master_link_status", "up") == "up"
         return up and sum(known.values()) == len(self.nodes) - self.primaries
 
-    def _agreed(self, condition: Callable[[RedisServer], bool]) -> None:
-        if not comes_true(lambda: all(map(condition, self.nodes)), JOINED_WITHIN):
-            told = [node.ask("CLUSTER", "NODES") for node in self.nodes]
-            raise RuntimeError(f"the nodes did not become a cluster: {told}")
+    def _agreed(
+        self, condition: Callable[[RedisServer], bool], nodes: Sequence[RedisServer]
+    ) -> None:
+        if not comes_true(lambda: all(map(condition, nodes)), AGREED_WITHIN):
+            told = [node.ask("CLUSTER", "NODES") for node in nodes]
+            raise RuntimeError(f"the nodes do not agree: {told}")
 
 
 def _slots(node: RedisServer) -> Iterator[tuple[int, int, int, int]]:

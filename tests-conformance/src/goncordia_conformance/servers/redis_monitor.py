@@ -63,13 +63,20 @@ class Monitor:
 
     async def commands_of(self, call: Callable[[], Awaitable[object]]) -> list[Command]:
         """Make a call, and tell all that the server did for it."""
-        with connect_redis(self._url) as client, self._listening() as read:
-            await call()
-            end = os.urandom(8).hex().encode()
-            client.echo(end)
-            commands: list[Command] = []
-            while not commands or end not in commands[-1].words:
-                commands.append(_parsed(read()))
+        with connect_redis(self._url) as client:
+            client.ping()  # connecting has commands of its own
+            with self._listening() as read:
+                return await self._heard(call, client, read)
+
+    async def _heard(
+        self, call: Callable[[], Awaitable[object]], client: Any, read: Callable[[], bytes]
+    ) -> list[Command]:
+        await call()
+        end = os.urandom(8).hex().encode()
+        client.echo(end)
+        commands: list[Command] = []
+        while not commands or end not in commands[-1].words:
+            commands.append(_parsed(read()))
         return commands[:-1]
 
     async def commits_of(self, call: Callable[[], Awaitable[object]]) -> int:

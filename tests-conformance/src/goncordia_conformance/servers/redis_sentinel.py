@@ -95,27 +95,41 @@ class RedisSentinel:
                 raise RuntimeError(f"the replica or a Sentinel is not seen: {told}")
             yield self.url
 
-    def primary(self) -> RedisServer:
-        """Who is the primary, as the first Sentinel says."""
-        _, port = self.sentinels[0].ask("SENTINEL", "GET-MASTER-ADDR-BY-NAME", NAME)
+    def primary(self, asked: int = 0) -> RedisServer:
+        """Who is the primary, as a Sentinel says."""
+        _, port = self.sentinels[asked].ask("SENTINEL", "GET-MASTER-ADDR-BY-NAME", NAME)
         (primary,) = (server for server in self.servers if server.port == int(port))
         return primary
 
-    def wait_for_another(self, than: RedisServer) -> None:
-        """Wait until another server is the primary.
+    def fail_over(self) -> None:
+        """Kill the primary, wait until another one is it, and let the first come back as a replica.
 
         Raises:
-            RuntimeError: none became it in time.
+            RuntimeError: none became it in time, or it was not followed in time.
         """
-        if not comes_true(lambda: self.primary() != than, READY_WITHIN):
+        first = self.primary()
+        first.kill()
+        # All of them: it comes back empty, and nobody must be sent to it.
+        if not comes_true(lambda: first not in map(self.primary, self._asked), READY_WITHIN):
             raise RuntimeError(f"no other is the primary: {self.sentinels[0].info('sentinel')}")
+        first.start("--replicaof", f"127.0.0.1 {self.primary().port}")
+        if not comes_true(lambda: _is_in_step(first), READY_WITHIN):
+            raise RuntimeError(f"the replica does not follow: {first.info('replication')}")
+
+    @property
+    def _asked(self) -> range:
+        return range(len(self.sentinels))
 
     def _is_ready(self) -> bool:
         """Whether the replica is in step, and every Sentinel knows it and the other Sentinels."""
-        if self.servers[1].info("replication")["master_link_status"] != "up":
+        if not _is_in_step(self.servers[1]):
             return False
         known = f"slaves=1,sentinels={len(self.sentinels)}"
         return all(one.info("sentinel")["master0"].endswith(known) for one in self.sentinels)
+
+
+def _is_in_step(replica: RedisServer) -> bool:
+    return replica.info("replication").get("master_link_status") == "up"
 
 
 # ---------------------------------------------------------------- as a backend of tests
