@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -39,15 +39,24 @@ class Ears:
         await self.task
 
 
-async def listening(driver: RedisDriver) -> None:
-    """Wait until somebody listens."""
+async def until(condition: Callable[[], Awaitable[Any]]) -> None:
+    """Wait until it is so."""
     async with asyncio.timeout(60):
         while True:
-            pool = await driver._pools.get()
-            command = (b"PUBSUB", b"SHARDNUMSUB", driver._keys.channel)
-            if (await driver._runner.ask(pool, command))[1]:
+            if await condition():
                 return
             await asyncio.sleep(0.01)
+
+
+async def listening(driver: RedisDriver) -> None:
+    """Wait until somebody listens."""
+
+    async def is_so() -> int:
+        command = (b"PUBSUB", b"SHARDNUMSUB", driver._keys.channel)
+        answer: list[int] = await driver._runner.ask(await driver._pools.get(), command)
+        return answer[1]
+
+    await until(is_so)
 
 
 @pytest.fixture
@@ -114,29 +123,38 @@ async def test_a_connection_that_is_cut(
     assert "broke the connection" in warned[0].message
 
 
-def pings(server: RedisServer) -> str:
-    return server.info("commandstats").get("cmdstat_ping", "")
+def another_ping(server: RedisServer) -> Callable[[], Awaitable[bool]]:
+    def pings() -> str:
+        return server.info("commandstats").get("cmdstat_ping", "")
+
+    before = pings()
+
+    async def is_so() -> bool:
+        return pings() != before
+
+    return is_so
 
 
 async def test_a_server_that_falls_silent(
     server: RedisServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A dead peer is noticed, though nothing is sent to it."""
+
+    async def has_warned() -> bool:
+        return bool(caplog.records)
+
     monkeypatch.setattr("goncordia.driver.connections.listener._KEEP_ALIVE", 0.05)
-    async with RedisDriver(server.url) as driver, asyncio.timeout(60):
+    async with RedisDriver(server.url) as driver:
         await driver.migrate()
         await driver.ready()
         ears = Ears(driver)
         await listening(driver)
         for _ in range(2):  # it is asked for a sign of life, and gives one
-            before = pings(server)
-            while pings(server) == before:
-                await asyncio.sleep(0.01)
+            await until(another_ping(server))
         assert ears.heard.empty()
         monkeypatch.setattr("goncordia.driver.connections.listener._BOUND", 0.1)
         server.freeze()
-        while not caplog.records:
-            await asyncio.sleep(0.01)
+        await until(has_warned)
         monkeypatch.setattr("goncordia.driver.connections.listener._BOUND", 60)
         server.thaw()
         assert await ears.next() == Wake("gap")
