@@ -1,12 +1,10 @@
 #!lua flags=allow-oom
--- needs: base jobs wakes lines waiting index keys finish removal
+-- needs: times jobs store wakes lines waiting keys index finish removal
 -- Cancels, retries, reschedules or deletes jobs, each for itself. It works when memory is full, for
 -- deleting is what empties it.
 --
 -- ARGV: time, changes. Answers of each: its status and the job's reported state in one number, or
 -- that with the holder of its unique key.
-local CHANGED, REQUESTED, ALREADY_SO, CONFLICT, NO_JOB = 0, 1, 2, 3, 4
-
 local function cancel(job)
   if job.state == WAITING then
     end_waiting(job)
@@ -16,13 +14,13 @@ local function cancel(job)
     return CHANGED
   end
   if job.state == RUNNING then
-    job.marks = bit.bor(job.marks, CANCEL)
+    job.marks = bit.bor(job.marks, CANCEL_ASKED)
     call('SADD', T .. 'cr:' .. job.session, job.id)
     cancels[#cancels + 1] = job.id
     store_job(job)
     return REQUESTED
   end
-  return job.state == CANCELLED and ALREADY_SO or CONFLICT
+  return job.state == CANCELLED and SO_BEFORE or CONFLICT
 end
 
 -- Moves a waiting job.
@@ -37,7 +35,7 @@ end
 local function retry(job)
   if job.state == RUNNING then return CONFLICT end
   if job.state == WAITING then
-    if job.run_at <= now then return ALREADY_SO end
+    if job.run_at <= now then return SO_BEFORE end
     return move(job, now)
   end
   if job.unique and job.hold == 0 then
@@ -47,7 +45,7 @@ local function retry(job)
   end
   leave_finished(job)
   call('HDEL', T .. 'x:' .. job.id, 'o')
-  job.marks = band(job.marks, bit.bnot(STARTED + CANCEL))
+  job.marks = band(job.marks, bit.bnot(STARTED + CANCEL_ASKED))
   if job.max >= 0 then job.max = math.max(job.max, job.attempt + 1) end
   job.state, job.finished, job.run_at = WAITING, 0, now
   call('SADD', T .. 'qs', job.queue)
@@ -58,7 +56,7 @@ end
 
 local function reschedule(job, run_at)
   if job.state ~= WAITING then return CONFLICT end
-  if job.run_at == run_at then return ALREADY_SO end
+  if job.run_at == run_at then return SO_BEFORE end
   return move(job, run_at)
 end
 

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- needs: base jobs wakes lines waiting keys finish
+-- needs: times jobs store extras wakes lines waiting keys finish sessions
 -- Ends the sessions whose lease is over, and gives jobs that ended sessions still hold. It does
 -- nothing unless the one who asks is open, has beat within half a lease, and has been in contact for
 -- a whole one: all looked at in the same step, so that an outage ends nobody.
@@ -24,7 +24,7 @@ for _, session in ipairs(call('SMEMBERS', T .. 'se')) do
       jobs[#jobs + 1] = raw
       room = room - 1
     else
-      collect(released, session, id)
+      let_go(session, id)
     end
   end
 end

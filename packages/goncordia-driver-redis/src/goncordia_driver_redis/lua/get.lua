@@ -1,5 +1,5 @@
 #!lua flags=no-writes
--- needs: base jobs
+-- needs: jobs extras
 -- Reads jobs. ARGV: time, ids. Answers: the time, their strings, and what belongs to them.
 local raws, extras = {}, {}
 for n = 2, #ARGV do

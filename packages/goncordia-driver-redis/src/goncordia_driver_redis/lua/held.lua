@@ -1,5 +1,5 @@
 #!lua flags=no-writes
--- needs: base jobs
+-- needs: jobs extras
 -- Running jobs of a session, or of one of its fetches.
 -- ARGV: time, session, number of the fetch or '', how many to pass over, how many to give.
 local least, most = ARGV[3], ARGV[3]

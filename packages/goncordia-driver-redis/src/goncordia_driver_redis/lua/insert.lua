@@ -1,5 +1,5 @@
 #!lua
--- needs: base jobs wakes lines waiting index keys
+-- needs: times jobs wakes lines waiting index keys
 -- Inserts jobs, all or nothing: a known id or a held unique key is an answer. Everything that can
 -- go wrong is looked at before the first write.
 --
@@ -16,7 +16,7 @@ local some_known = call('EXISTS', unpack(keys)) > 0
 -- What jobs with the same header have in common: the header as it is stored, and what it says.
 local function header_of(raw, size)
   local flags, _, _, at = read('<BHd', raw)
-  local job = { flags = band(flags, 255 - AFTER), run_at = now, marks = 0, state = WAITING }
+  local job = { flags = band(flags, FULL + GROUPED + UNIQUE + RUN_AT + LIMITED + TAIL), run_at = now, marks = 0, state = WAITING }
   local times = write('<d', now)
   if band(flags, RUN_AT) ~= 0 then
     job.run_at, at = read('<d', raw, at)
@@ -25,7 +25,9 @@ local function header_of(raw, size)
   end
   job.header = write('<BH', job.flags, size) .. times .. sub(raw, at, size)
   if band(flags, LIMITED) ~= 0 then at = at + 4 end
-  read_common(job, raw, at)
+  job.queue, job.kind, job.priority, at = read('<Hc0Hc0h', raw, at)
+  if band(flags, GROUPED) ~= 0 then job.group, job.limit, at = read('<Hc0I4', raw, at) end
+  if band(flags, UNIQUE) ~= 0 then job.unique, job.hold = read('<c32d', raw, at) end
   if not job.group then
     job.line = line_name(job.priority, 'p', job.queue, job.kind)
     lines[job.line] = lines[job.line] or { queue = job.queue, first = math.huge }
@@ -75,15 +77,19 @@ expect('set', T .. 'told')
 expect('set', T .. 'qs')
 for queue in pairs(queues) do expect('zset', T .. 'h:' .. queue) end
 for name in pairs(lines) do expect('zset', T .. 'l:' .. name) end
-if #grouped > 0 then expect('hash', T .. 'gr') end
+if #grouped > 0 then
+  make_groups()
+  expect('hash', T .. 'gr')
+end
 for _, job in ipairs(grouped) do
   expect('set', T .. 'gl:' .. job.group)
-  expect('zset', lane_key(job.group, lane_name(job)))
+  expect('zset', groups.lane_key(job.group, groups.lane_name(job)))
   expect('zset', parked_key(job.queue, job.kind))
   expect('set', T .. 'hg:' .. job.queue)
   expect('zset', T .. 'l:' .. line_name(job.priority, 'g', job.queue, job.kind))
 end
-expect('string', T .. 'i:' .. (chunk_of(ARGV[2]) or ZERO))
+local chunk = chunk_of(ARGV[2])
+if chunk then expect('string', T .. 'i:' .. chunk) end
 
 call('MSET', unpack(values))
 for key, job in pairs(unique) do call('SET', T .. 'u:' .. key, job.id) end
@@ -97,6 +103,6 @@ end
 for _, job in ipairs(grouped) do begin_waiting(job) end
 settle_lines()
 for queue in pairs(queues) do call('SADD', T .. 'qs', queue) end
-index_add(ids, ARGV[2], ARGV[3])
+index_add(ids, ARGV[2], ARGV[3], chunk)
 tell()
 return answers

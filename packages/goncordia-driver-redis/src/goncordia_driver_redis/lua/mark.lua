@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- needs: base jobs wakes lines waiting keys finish
+-- needs: times jobs store wakes lines waiting keys finish
 -- Notes on running claims that they have started, and keeps checkpoints. Each acts only on the claim
 -- that it names. ARGV: time, marks. Answers of each: a number, as of a finish.
 local answers = {}
@@ -15,7 +15,7 @@ for n = 2, #ARGV do
     if band(given, 1) ~= 0 then job.marks = bit.bor(job.marks, STARTED) end
     if band(given, 2) ~= 0 then keep_extra(job, 'c', sub(ARGV[n], at)) end
     if job.marks ~= before then store_job(job) end
-    answers[n - 1] = DONE * 16 + 3 + 1
+    answers[n - 1] = DONE * 16 + reported(job) + 1
   end
 end
 return answers

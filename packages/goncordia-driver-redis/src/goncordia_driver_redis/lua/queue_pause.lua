@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- needs: base wakes
+-- needs: wakes
 -- Pauses or resumes a queue; the listeners hear of it when that changes something.
 -- ARGV: time, name, 1 or 0.
 local before = call('HGET', T .. 'p', ARGV[2]) or '0'

@@ -1,5 +1,5 @@
 #!lua flags=no-writes
--- needs: base lines
+-- needs: lines
 -- Counts the waiting and running jobs of queues, line by line and not job by job.
 -- ARGV: time, names. Answers of each: due, due later, of those after a failure, running, and when
 -- the first became due or nothing.

@@ -1,5 +1,5 @@
 #!lua flags=no-writes
--- needs: base jobs scan
+-- needs: jobs extras scan
 -- Looks at jobs, in the order given, for those that pass a filter; and gives the next chunk of the
 -- index below an id. It stops when it has enough, or four megabytes.
 -- ARGV: time, filter, how many to find (-1: only count), bound for the next chunk, ids.

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- needs: base jobs wakes lines waiting keys finish
+-- needs: times jobs store wakes lines waiting keys finish sessions
 -- Ends a session, and releases what it holds, at most so many; how many are left. The session is
 -- ended by the first call already, so that it claims nothing more.
 -- ARGV: time, session, limit, 1 to go on with what an earlier call began.
@@ -9,13 +9,8 @@ if ARGV[4] ~= '1' then
   end_session(session)
 end
 for _, id in ipairs(call('ZRANGE', T .. 'c:' .. session, 0, ARGV[3] - 1)) do
-  local raw = job_header(id)
-  if raw then
-    local job = parse_job(id, raw)
-    finish(raw, id, session, job.fetch_no, RELEASE, 0, 0, false)
-  else
-    collect(released, session, id)
-  end
+  local job = read_job(id)
+  if job then end_claim(job, RELEASE, NOW) else let_go(session, id) end
 end
 settle_claims()
 settle_lines()

@@ -1,5 +1,5 @@
 #!lua
--- needs: base
+-- needs: 
 -- Opens a session under an id that was never used; for a used one it changes nothing.
 -- ARGV: time, session, worker, lease in microseconds.
 local key = T .. 's:' .. ARGV[2]

@@ -3,28 +3,13 @@ local T = KEYS[1]
 local call = redis.call
 local read, write = struct.unpack, struct.pack
 local sub, byte, band = string.sub, string.byte, bit.band
+local NOBODY = '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0'
 
 -- Microseconds since 1970: of the clock that was given, else of this server.
-local function current_time()
-  if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
+local now = tonumber(ARGV[1])
+if not now then
   local time = call('TIME')
-  return time[1] * 1000000 + time[2]
-end
-
-local now = current_time()
-local LAST = 253402214400000000
-local FIRST = -62135510400000000
-
--- A time that the calendar has.
-local function bounded(time)
-  return math.max(FIRST, math.min(LAST, time))
-end
-
--- Where `run_at` comes from: 0 now, 1 so many microseconds from now, 2 a point in time.
-local function resolve(kind, number)
-  if kind == 0 then return now end
-  if kind == 1 then return bounded(now + number) end
-  return number
+  now = time[1] * 1000000 + time[2]
 end
 
 -- A bound for ZRANGEBYSCORE that excludes the number. `..` alone would lose its last digits.

@@ -97,8 +97,9 @@ local function take(line)
   local queue = line.queue
   local claim = { id = line.id, queue = queue.name, line = line.name }
   if line.grouped then
-    begin_group_run(line.job.group)
-    remove_grouped(line.job)
+    groups = groups or make_groups()
+    groups.begin_run(line.job.group)
+    groups.remove(line.job)
   end
   claimed[#claimed + 1] = claim
   taken[line.id] = true
@@ -156,24 +157,23 @@ local function take_queue(queue, room)
   return count
 end
 
--- The string of a job that is claimed now.
+-- The string of a job that is claimed now, and its marks.
 local function claimed_string(raw, session, fetch_no, worker)
   local flags, size, created, at = read('<BHd', raw)
-  local job = { flags = flags, created = created, state = RUNNING, claimed = now, finished = 0,
-    session = session, fetch_no = fetch_no }
+  local run_at, max, marks, attempt, ended, ended_no = created, -1, 0, 0, NOBODY, 0
   if band(flags, FULL) ~= 0 then
     local _
-    _, _, _, job.run_at, _, job.marks, job.attempt, job.max, _, _, _, _, job.ended, job.ended_no,
-      _, at = read(HEAD .. 'Hc0', raw)
-    job.marks = band(job.marks, bit.bnot(STARTED))
+    _, _, _, run_at, _, marks, attempt, max, _, _, _, _, ended, ended_no, _, at =
+      read(HEAD .. 'Hc0', raw)
+    if band(marks, STARTED) ~= 0 then marks = marks - STARTED end
   else
-    job.run_at, job.max = created, -1
-    if band(flags, RUN_AT) ~= 0 then job.run_at, at = read('<d', raw, at) end
-    if band(flags, LIMITED) ~= 0 then job.max, at = read('<i4', raw, at) end
-    job.marks, job.attempt, job.ended, job.ended_no = 0, 0, NOBODY, 0
+    if band(flags, RUN_AT) ~= 0 then run_at, at = read('<d', raw, at) end
+    if band(flags, LIMITED) ~= 0 then max, at = read('<i4', raw, at) end
   end
-  job.attempt = job.attempt + 1
-  return full_header(job, sub(raw, at, size), worker) .. sub(raw, size + 1), job
+  local common = sub(raw, at, size)
+  return write(HEAD .. 'Hc0', band(flags, GROUPED + UNIQUE + TAIL) + FULL, 95 + #worker + #common,
+    created, run_at, RUNNING, marks, attempt + 1, max, now, 0, session, fetch_no, ended, ended_no,
+    #worker, worker) .. common .. sub(raw, size + 1), marks
 end
 
 -- Writes the claims; gives ids and strings in turn, and what belongs to them.
@@ -182,36 +182,38 @@ local function write_claims(session, fetch_no, worker)
   for n, claim in ipairs(claimed) do keys[n] = T .. 'j:' .. claim.id end
   if #keys == 0 then return {}, {} end
   local raws = call('MGET', unpack(keys))
-  local answer, extras, values, holds = {}, {}, {}, {}
+  local answer, extras, values, holds, count = {}, {}, {}, {}, 0
   for n, claim in ipairs(claimed) do
-    if not lines[claim.line] then lines[claim.line] = { queue = claim.queue } end
-    table.insert(lines[claim.line], claim.id)
-    local raw = raws[n]
-    if raw then
-      local text, job = claimed_string(raw, session, fetch_no, worker)
-      add_extras(extras, #answer / 2, claim.id, text)
-      answer[#answer + 1] = claim.id
-      answer[#answer + 1] = text
-      values[#values + 1] = keys[n]
-      values[#values + 1] = text
-      holds[#holds + 1] = fetch_no
-      holds[#holds + 1] = claim.id
-      started[claim.queue] = (started[claim.queue] or 0) + 1
-      if band(job.marks, FAILED) ~= 0 then
-        failed[claim.queue] = failed[claim.queue] or {}
-        table.insert(failed[claim.queue], claim.id)
+    local id, name, queue = claim.id, claim.line, claim.queue
+    local line = lines[name]
+    if line then
+      line[#line + 1] = id
+    else
+      lines[name] = { id }
+      unsettled[name] = queue
+    end
+    if raws[n] then
+      local text, marks = claimed_string(raws[n], session, fetch_no, worker)
+      answer[count + 1], answer[count + 2] = id, text
+      values[count + 1], values[count + 2] = keys[n], text
+      holds[count + 1], holds[count + 2] = fetch_no, id
+      if marks ~= 0 then
+        add_extras(extras, count / 2, id, text)
+        if band(marks, FAILED) ~= 0 then
+          failed[queue] = failed[queue] or {}
+          table.insert(failed[queue], id)
+        end
       end
+      count = count + 2
+      started[queue] = (started[queue] or 0) + 1
     end
   end
-  for name, line in pairs(lines) do
-    call('ZREM', T .. 'l:' .. name, unpack(line))
-    unsettled[name] = line.queue
-  end
-  if #values > 0 then
+  for name, ids in pairs(lines) do call('ZREM', T .. 'l:' .. name, unpack(ids)) end
+  if count > 0 then
     call('MSET', unpack(values))
     call('ZADD', T .. 'c:' .. session, unpack(holds))
   end
-  for queue, count in pairs(started) do call('HINCRBY', T .. 'r', queue, count) end
+  for queue, number in pairs(started) do call('HINCRBY', T .. 'r', queue, number) end
   for queue, ids in pairs(failed) do call('ZREM', T .. 'f:' .. queue, unpack(ids)) end
   return answer, extras
 end

@@ -1,9 +1,8 @@
 -- A claim ends, and what follows of it. What many jobs have in common is written once, by
 -- `settle_claims`.
-local DONE, ALREADY, STALE, GONE = 0, 1, 2, 3
-local COMPLETE, RETRY, SNOOZE, RELEASE, DISCARD, CANCEL_JOB = 0, 1, 2, 3, 4, 5
-local ENDS = { [COMPLETE] = COMPLETED, [DISCARD] = DISCARDED, [CANCEL_JOB] = CANCELLED }
 local released, stopped, finished = {}, {}, {}
+local STATES = { [COMPLETED] = 'completed', [DISCARDED] = 'discarded', [CANCELLED] = 'cancelled' }
+local ENDS = { [COMPLETE] = COMPLETED, [DISCARD] = DISCARDED, [CANCEL] = CANCELLED }
 
 -- What is reported of a job: 0 available, 1 scheduled, 2 retryable, 3 running, then the ends.
 local function reported(job)
@@ -12,23 +11,14 @@ local function reported(job)
   return band(job.marks, FAILED) ~= 0 and 2 or 1
 end
 
-local function collect(into, name, ...)
-  local list = into[name]
-  if not list then
-    list = {}
-    into[name] = list
+-- The session holds the job of this id no more.
+local function let_go(session, id)
+  local ids = released[session]
+  if not ids then
+    released[session] = { id }
+  else
+    ids[#ids + 1] = id
   end
-  for _, value in ipairs({ ... }) do list[#list + 1] = value end
-end
-
--- The claim is over; the caller says what the job does instead.
-local function end_claim(job)
-  collect(released, job.session, job.id)
-  if band(job.marks, CANCEL) ~= 0 then call('SREM', T .. 'cr:' .. job.session, job.id) end
-  stopped[job.queue] = (stopped[job.queue] or 0) + 1
-  job.ended, job.ended_no = job.session, job.fetch_no
-  job.session, job.fetch_no = NOBODY, 0
-  if job.group then end_group_run(job.group) end
 end
 
 -- The job, which neither waits nor runs any more, is over.
@@ -44,34 +34,36 @@ local function enter_finished(job, state)
       return call('ZADD', T .. 'dh:' .. name, job.hold, job.id)
     end
   end
-  collect(finished, name, now, job.id)
+  local values = finished[name]
+  if not values then
+    finished[name] = { now, job.id }
+  else
+    local count = #values
+    values[count + 1], values[count + 2] = now, job.id
+  end
 end
 
 local function add_error(job, text)
-  if text == '' then return end
   local key = T .. 'e:' .. job.id
   if call('RPUSH', key, text) > 20 then call('LTRIM', key, -20, -1) end
-  job.marks = bit.bor(job.marks, ERRORS)
+  job.marks = bit.bor(job.marks, HAS_ERRORS)
 end
 
 -- Stores checkpoint `c` or output `o`.
 local function keep_extra(job, field, text)
   call('HSET', T .. 'x:' .. job.id, field, text)
-  job.marks = bit.bor(job.marks, EXTRAS)
+  job.marks = bit.bor(job.marks, HAS_EXTRAS)
 end
 
--- One finish; its status and the job's reported state, or -1.
-local function finish(raw, id, session, fetch_no, to, when, at, rescue, problem, output, checkpoint)
-  if not raw then return GONE, -1 end
-  local job = parse_job(id, raw)
-  if job.session ~= session or job.fetch_no ~= fetch_no or job.state ~= RUNNING then
-    local before = job.ended == session and job.ended_no == fetch_no and session ~= NOBODY
-    return before and ALREADY or STALE, reported(job)
-  end
-  if rescue and to == RELEASE and band(job.marks, STARTED) ~= 0 then return STALE, 3 end
-  end_claim(job)
-  local cancel = band(job.marks, CANCEL) ~= 0
-  job.marks = band(job.marks, bit.bnot(FAILED))
+-- The claim of a running job ends.
+local function end_claim(job, to, when, number, problem, output, checkpoint)
+  let_go(job.session, job.id)
+  stopped[job.queue] = (stopped[job.queue] or 0) + 1
+  local cancel = band(job.marks, CANCEL_ASKED) ~= 0
+  if cancel then call('SREM', T .. 'cr:' .. job.session, job.id) end
+  job.ended, job.ended_no, job.session, job.fetch_no = job.session, job.fetch_no, NOBODY, 0
+  if job.group then (groups or make_groups()).end_run(job.group) end
+  if band(job.marks, FAILED) ~= 0 then job.marks = job.marks - FAILED end
   if to == RETRY or to == DISCARD then job.marks = job.marks + FAILED end
   if problem then add_error(job, problem) end
   if checkpoint then keep_extra(job, 'c', checkpoint) end
@@ -82,27 +74,36 @@ local function finish(raw, id, session, fetch_no, to, when, at, rescue, problem,
     enter_finished(job, state)
   else
     job.state = WAITING
-    if to ~= RELEASE or when ~= 0 then job.run_at = resolve(when, at) end
+    if to ~= RELEASE or when ~= NOW then job.run_at = resolve(when, number) end
     begin_waiting(job)
   end
   store_job(job)
-  return DONE, reported(job)
 end
 
--- Ends a session for good. One that holds nothing leaves only its name, for a day, so that it is
--- not opened again.
-local function end_session(session)
-  local key = T .. 's:' .. session
-  call('HSET', key, 'open', 0)
-  call('ZREM', T .. 'so', session)
-  if call('EXISTS', T .. 'c:' .. session) == 1 then
-    call('SADD', T .. 'se', session)
-  else
-    call('EXPIRE', key, 86400)
+-- One finish; gives its status and the job's reported state in one number.
+local function finish(raw, text)
+  local id, session, fetch_no, to, given, number, at = read('<c16c16dBBd', text)
+  if not raw then return GONE * 16 end
+  local job = parse_job(id, raw)
+  if job.session ~= session or job.fetch_no ~= fetch_no then
+    local before = job.ended == session and job.ended_no == fetch_no
+    return (before and ALREADY or STALE) * 16 + reported(job) + 1
   end
+  local problem, output, checkpoint
+  if given > 2 then
+    if band(given, RESCUE) ~= 0 and to == RELEASE and band(job.marks, STARTED) ~= 0 then
+      return STALE * 16 + reported(job) + 1
+    end
+    if band(given, ERROR) ~= 0 then problem, at = read('<I4c0', text, at) end
+    if band(given, OUTPUT) ~= 0 then output, at = read('<I4c0', text, at) end
+    if band(given, CHECKPOINT) ~= 0 then checkpoint, at = read('<I4c0', text, at) end
+  end
+  end_claim(job, to, given % 4, number, problem, output, checkpoint)
+  return DONE * 16 + reported(job) + 1
 end
 
--- Writes what the ended claims have in common.
+-- Writes what the ended claims have in common. An ended session that holds nothing any more leaves
+-- only its name, for a day, so that it is not opened again.
 local function settle_claims()
   for session, ids in pairs(released) do
     call_many('ZREM', T .. 'c:' .. session, ids)
@@ -115,27 +116,4 @@ local function settle_claims()
   end
   for name, values in pairs(finished) do call_many('ZADD', T .. 'd:' .. name, values) end
   released, stopped, finished = {}, {}, {}
-end
-
--- Finishes as they come in ARGV, up to the one named `last`; answers a number for each.
-local function finish_all(from, last)
-  local raws, answers, seen = {}, {}, {}
-  for n = from, last do raws[n] = job_header(sub(ARGV[n], 1, 16)) or false end
-  for n = from, last do
-    local text = ARGV[n]
-    local id, session, fetch_no, to, given, at, place = read('<c16c16dBBd', text)
-    local problem, output, checkpoint
-    if band(given, 8) ~= 0 then problem, place = read('<I4c0', text, place) end
-    if band(given, 16) ~= 0 then output, place = read('<I4c0', text, place) end
-    if band(given, 32) ~= 0 then checkpoint, place = read('<I4c0', text, place) end
-    local raw = raws[n]
-    if seen[id] then raw = job_header(id) end
-    seen[id] = true
-    local status, state = finish(raw, id, session, fetch_no, to, band(given, 3), at,
-      band(given, 4) ~= 0, problem, output, checkpoint)
-    answers[#answers + 1] = status * 16 + state + 1
-  end
-  settle_claims()
-  settle_lines()
-  return answers
 end

@@ -1,8 +1,9 @@
 -- Jobs leave a finished state, and leave for good.
+local _, remove_id = index_upkeep()
 
 -- The job is over no more; the caller says what it does instead.
 local function leave_finished(job)
-  local name = STATES[job.state]
+  local name = ({ [COMPLETED] = 'completed', [DISCARDED] = 'discarded', [CANCELLED] = 'cancelled' })[job.state]
   call('ZREM', T .. 'd:' .. name, job.id)
   if job.unique and job.hold ~= 0 then
     call('ZREM', T .. 'dh:' .. name, job.id)
@@ -14,7 +15,7 @@ end
 local function forget_job(job)
   if job.unique then free_key(job) end
   call('DEL', job.key, T .. 'e:' .. job.id, T .. 'x:' .. job.id)
-  index_remove(job.id)
+  remove_id(job.id)
 end
 
 -- Forgets finished jobs, the first of their list.

@@ -10,7 +10,7 @@ end
 
 -- Whether a job has all the tags; its string may have been read in part only.
 local function has_tags(job, tags)
-  if band(job.flags, 64) == 0 then return false end
+  if band(job.flags, TAIL) == 0 then return false end
   local length = read('<I4', call('GETRANGE', job.key, job.size, job.size + 3))
   local tail = cmsgpack.unpack(
     call('GETRANGE', job.key, job.size + 4, job.size + 3 + length))

@@ -3,87 +3,109 @@
 -- All waiting jobs of a group stand in lanes: by limit, priority, queue and kind. The first of a
 -- lane is shown in its `g` line as long as fewer jobs of the group run than the lane's limit. So a
 -- fetch meets only jobs that it may claim, and each change of the count moves a job per lane.
-local function lane_name(job)
-  return job.limit .. ':' .. job.priority .. ':' .. #job.queue .. ':' .. job.queue .. ':'
-    .. #job.kind .. ':' .. job.kind
-end
-
-local function lane_key(group, lane)
-  return T .. 'w:' .. lane .. ':' .. group
-end
-
--- Queue, line and limit of a lane.
-local function lane_parts(lane)
-  local limit, priority, size, at = string.match(lane, '^(%d+):(-?%d+):(%d+):()')
-  local queue = sub(lane, at, at + size - 1)
-  local kind_at = string.match(lane, '^:%d+:()', at + size)
-  return queue, line_name(priority, 'g', queue, sub(lane, kind_at)), tonumber(limit)
-end
-
-local function running_of(group)
-  return tonumber(call('HGET', T .. 'gr', group) or 0)
-end
 
 -- All waiting jobs of groups of a queue and kind, shown or not: when the next of them is due.
 local function parked_key(queue, kind)
   return T .. 'gq:' .. #queue .. ':' .. queue .. ':' .. kind
 end
 
--- Shows the first of a lane in its line; it may be claimed from now on.
-local function show(group, lane)
-  local first = call('ZRANGE', lane_key(group, lane), 0, 0, 'WITHSCORES')
-  if #first == 0 then return end
-  local queue, line = lane_parts(lane)
-  local run_at = tonumber(first[2])
-  wake(queue, run_at, line_add(queue, line, run_at, first[1]))
-end
+local groups
 
-local function hide(group, lane)
-  local first = call('ZRANGE', lane_key(group, lane), 0, 0)
-  if #first == 0 then return end
-  local queue, line = lane_parts(lane)
-  line_remove(queue, line, first[1])
-end
-
--- The lanes of a group that have exactly this limit.
-local function each_lane(group, limit, act)
-  for _, lane in ipairs(call('SMEMBERS', T .. 'gl:' .. group)) do
-    if tonumber(string.match(lane, '^%d+')) == limit then act(group, lane) end
+-- The functions about groups, made when they are needed.
+local function make_groups()
+  local function lane_name(job)
+    return job.limit .. ':' .. job.priority .. ':' .. #job.queue .. ':' .. job.queue .. ':'
+      .. #job.kind .. ':' .. job.kind
   end
-end
 
-local function add_grouped(job)
-  local group, lane = job.group, lane_name(job)
-  local key = lane_key(group, lane)
-  local first = call('ZRANGE', key, 0, 0)[1]
-  call('ZADD', key, job.run_at, job.id)
-  if not first then call('SADD', T .. 'gl:' .. group, lane) end
-  call('ZADD', parked_key(job.queue, job.kind), job.run_at, job.id)
-  call('SADD', T .. 'hg:' .. job.queue, job.kind)
-  if running_of(group) >= job.limit or call('ZRANGE', key, 0, 0)[1] ~= job.id then return end
-  local line = line_name(job.priority, 'g', job.queue, job.kind)
-  if first then line_remove(job.queue, line, first) end
-  wake(job.queue, job.run_at, line_add(job.queue, line, job.run_at, job.id))
-end
-
-local function remove_grouped(job)
-  local group, lane = job.group, lane_name(job)
-  local key, parked = lane_key(group, lane), parked_key(job.queue, job.kind)
-  local was_first = call('ZRANGE', key, 0, 0)[1] == job.id
-  call('ZREM', key, job.id)
-  call('ZREM', parked, job.id)
-  if call('EXISTS', parked) == 0 then call('SREM', T .. 'hg:' .. job.queue, job.kind) end
-  if was_first then
-    line_remove(job.queue, line_name(job.priority, 'g', job.queue, job.kind), job.id)
-    if running_of(group) < job.limit then show(group, lane) end
+  local function lane_key(group, lane)
+    return T .. 'w:' .. lane .. ':' .. group
   end
-  if call('EXISTS', key) == 0 then call('SREM', T .. 'gl:' .. group, lane) end
+
+  -- Queue, line and limit of a lane.
+  local function lane_parts(lane)
+    local limit, priority, size, at = string.match(lane, '^(%d+):(-?%d+):(%d+):()')
+    local queue = sub(lane, at, at + size - 1)
+    local kind_at = string.match(lane, '^:%d+:()', at + size)
+    return queue, line_name(priority, 'g', queue, sub(lane, kind_at)), tonumber(limit)
+  end
+
+  local function running_of(group)
+    return tonumber(call('HGET', T .. 'gr', group) or 0)
+  end
+
+  -- Shows the first of a lane in its line; it may be claimed from now on.
+  local function show(group, lane)
+    local first = call('ZRANGE', lane_key(group, lane), 0, 0, 'WITHSCORES')
+    if #first == 0 then return end
+    local queue, line = lane_parts(lane)
+    local run_at = tonumber(first[2])
+    wake(queue, run_at, line_add(queue, line, run_at, first[1]))
+  end
+
+  local function hide(group, lane)
+    local first = call('ZRANGE', lane_key(group, lane), 0, 0)
+    if #first == 0 then return end
+    local queue, line = lane_parts(lane)
+    line_remove(queue, line, first[1])
+  end
+
+  -- The lanes of a group that have exactly this limit.
+  local function each_lane(group, limit, act)
+    for _, lane in ipairs(call('SMEMBERS', T .. 'gl:' .. group)) do
+      if tonumber(string.match(lane, '^%d+')) == limit then act(group, lane) end
+    end
+  end
+
+  local function add_grouped(job)
+    local group, lane = job.group, lane_name(job)
+    local key = lane_key(group, lane)
+    local first = call('ZRANGE', key, 0, 0)[1]
+    call('ZADD', key, job.run_at, job.id)
+    if not first then call('SADD', T .. 'gl:' .. group, lane) end
+    call('ZADD', parked_key(job.queue, job.kind), job.run_at, job.id)
+    call('SADD', T .. 'hg:' .. job.queue, job.kind)
+    if running_of(group) >= job.limit or call('ZRANGE', key, 0, 0)[1] ~= job.id then return end
+    local line = line_name(job.priority, 'g', job.queue, job.kind)
+    if first then line_remove(job.queue, line, first) end
+    wake(job.queue, job.run_at, line_add(job.queue, line, job.run_at, job.id))
+  end
+
+  local function remove_grouped(job)
+    local group, lane = job.group, lane_name(job)
+    local key, parked = lane_key(group, lane), parked_key(job.queue, job.kind)
+    local was_first = call('ZRANGE', key, 0, 0)[1] == job.id
+    call('ZREM', key, job.id)
+    call('ZREM', parked, job.id)
+    if call('EXISTS', parked) == 0 then call('SREM', T .. 'hg:' .. job.queue, job.kind) end
+    if was_first then
+      line_remove(job.queue, line_name(job.priority, 'g', job.queue, job.kind), job.id)
+      if running_of(group) < job.limit then show(group, lane) end
+    end
+    if call('EXISTS', key) == 0 then call('SREM', T .. 'gl:' .. group, lane) end
+  end
+
+  -- One more job of the group runs: when that fills lanes, they are hidden.
+  local function begin_group_run(group)
+    each_lane(group, call('HINCRBY', T .. 'gr', group, 1), hide)
+  end
+
+  -- One less: the lanes that this gave room to are shown again.
+  local function end_group_run(group)
+    local left = call('HINCRBY', T .. 'gr', group, -1)
+    if left <= 0 then call('HDEL', T .. 'gr', group) end
+    each_lane(group, left + 1, show)
+  end
+
+  groups = { add = add_grouped, remove = remove_grouped, begin_run = begin_group_run,
+    end_run = end_group_run, lane_name = lane_name, lane_key = lane_key }
+  return groups
 end
 
 -- The job waits from now on.
 local function begin_waiting(job)
   if band(job.marks, FAILED) ~= 0 then call('ZADD', T .. 'f:' .. job.queue, job.run_at, job.id) end
-  if job.group then return add_grouped(job) end
+  if job.group then return (groups or make_groups()).add(job) end
   local line = line_name(job.priority, 'p', job.queue, job.kind)
   wake(job.queue, job.run_at, line_add(job.queue, line, job.run_at, job.id))
 end
@@ -91,18 +113,6 @@ end
 -- The job waits no more.
 local function end_waiting(job)
   if band(job.marks, FAILED) ~= 0 then call('ZREM', T .. 'f:' .. job.queue, job.id) end
-  if job.group then return remove_grouped(job) end
+  if job.group then return (groups or make_groups()).remove(job) end
   line_remove(job.queue, line_name(job.priority, 'p', job.queue, job.kind), job.id)
-end
-
--- One more job of the group runs: when that fills lanes, they are hidden.
-local function begin_group_run(group)
-  each_lane(group, call('HINCRBY', T .. 'gr', group, 1), hide)
-end
-
--- One less: the lanes that this gave room to are shown again.
-local function end_group_run(group)
-  local left = call('HINCRBY', T .. 'gr', group, -1)
-  if left <= 0 then call('HDEL', T .. 'gr', group) end
-  each_lane(group, left + 1, show)
 end
