@@ -111,7 +111,11 @@ local function take_level(level, room)
   local count, lines = 0, {}
   local ahead = math.ceil(room / #level)
   for _, line in ipairs(level) do
-    if advance(line, ahead) then lines[#lines + 1] = line end
+    -- Jobs of higher priority may have used up what is wanted of the kind.
+    local kinds = line.queue.kinds
+    if (not kinds or kinds[line.kind] > 0) and advance(line, ahead) then
+      lines[#lines + 1] = line
+    end
   end
   while count < room and #lines > 0 do
     local best = 1
