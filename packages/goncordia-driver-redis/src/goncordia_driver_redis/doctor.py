@@ -9,9 +9,9 @@ from redis.exceptions import ResponseError
 
 from goncordia.driver import Finding
 from goncordia.driver.connections.pools import Pool
-from goncordia_driver_redis.clients.links import AsyncLink
+from goncordia_driver_redis.clients.links import AsyncLink, connect
 from goncordia_driver_redis.durability import Durability
-from goncordia_driver_redis.errors import DOCS
+from goncordia_driver_redis.errors import ACL, DOCS, ERRORS, code_of
 from goncordia_driver_redis.runner import Runner
 from goncordia_driver_redis.server import read_info
 
@@ -23,7 +23,7 @@ _SETTINGS: Final = (b"maxmemory-policy", b"maxmemory", b"appendonly", b"appendfs
 
 
 async def examine(
-    pool: Pool[AsyncLink], runner: Runner, durability: Durability
+    pool: Pool[AsyncLink], runner: Runner, channel: bytes, durability: Durability
 ) -> list[Finding]:
     """What there is to say of a server with an installation.
 
@@ -32,6 +32,7 @@ async def examine(
     Args:
         pool: the running event loop's.
         runner: asks.
+        channel: what listeners listen to.
         durability: what an enqueue waits for.
     """
 
@@ -45,6 +46,7 @@ async def examine(
         *_memory(info, settings),
         *_persistence(info, settings, durability),
         *_replication(info, durability),
+        *await _hearing(runner, channel),
     ]
 
 
@@ -131,3 +133,23 @@ def _replication(info: Mapping[str, str], durability: Durability) -> Iterator[Fi
             f"was enqueued in the moment before. replicas=1 makes it wait; see {DOCS}/README.md",
         )
 
+
+async def _hearing(runner: Runner, channel: bytes) -> list[Finding]:
+    """Whether the user may listen."""
+    try:
+        link = await connect(runner.place, protocol=2)
+        try:
+            await link.ask(b"SSUBSCRIBE", channel)
+        finally:
+            await link.aclose()
+    except ERRORS as error:
+        if code_of(error) != "NOPERM":
+            raise runner.judged(error, "running", writes=False).error from error
+        return [
+            Finding(
+                "warning",
+                f"the user may not hear on the channel {channel.decode()}: idle workers poll "
+                f"({error}; the rights are in {ACL})",
+            )
+        ]
+    return []

@@ -209,9 +209,9 @@ class RedisDriver(BaseDriver[NoTransactions, NoTransactions]):
         pool = await self._pool()
         try:
             await self.verify()
-        except MigrationRequiredError as error:
+        except (ConfigurationError, MigrationRequiredError) as error:
             return [Finding("error", str(error))]
-        return await examine(pool, self._runner, self._durability)
+        return await examine(pool, self._runner, self._keys.channel, self._durability)
 
     async def aclose(self) -> None:
         """Close the driver's own connections; what was passed in stays as it is."""

@@ -1,0 +1,101 @@
+"""Waiting until what was enqueued is safe."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from goncordia.driver import NewJob
+from goncordia.errors import ConfigurationError, DriverUnavailableError
+from goncordia_conformance.servers.guard import guarded
+from goncordia_conformance.servers.redis import NotHereError, RedisServer, find_redis
+from goncordia_driver_redis import RedisDriver
+
+from .conftest import a_server
+
+NewJobs = Callable[..., NewJob]
+SHORT = "?socket_timeout=0.6"  # half of it is waited
+
+
+@contextmanager
+def a_pair() -> Iterator[tuple[RedisServer, RedisServer]]:
+    """A primary, and a replica that has reached it."""
+    with a_server(repl_diskless_sync_delay="0") as primary, a_server() as replica:
+        replica.ask("REPLICAOF", "127.0.0.1", str(primary.port))
+        yield primary, replica
+
+
+def has_reached(replica: RedisServer) -> bool:
+    return replica.info("replication").get("master_link_status") == "up"
+
+
+async def reached(replica: RedisServer) -> None:
+    async with asyncio.timeout(60):
+        while True:
+            if has_reached(replica):
+                return
+            await asyncio.sleep(0.01)
+
+
+async def test_replicas(new_job: NewJobs) -> None:
+    with a_pair() as (primary, replica):
+        await reached(replica)
+        async with RedisDriver(primary.url + "?socket_timeout=60", replicas=1) as driver:
+            await driver.migrate()
+            await driver.ready()
+            (result,) = await driver.executor().insert_many([new_job()])
+            assert result.status == "INSERTED"
+            (result,) = driver.sync_executor().insert_many([new_job()])
+            assert result.status == "INSERTED"
+
+
+async def test_replicas_that_do_not_answer(new_job: NewJobs) -> None:
+    """What is repeated is waited for as well, though it writes nothing."""
+    with a_pair() as (primary, replica):
+        await reached(replica)
+        async with RedisDriver(primary.url + SHORT, replicas=1) as driver:
+            await driver.migrate()
+            await driver.ready()
+            job = new_job()
+            replica.freeze()
+            says = "enqueued, but within 0.3 s not on 1 of 1 replicas: it is lost if"
+            for _ in range(2):
+                with pytest.raises(DriverUnavailableError, match=says) as failed:
+                    await driver.executor().insert_many([job])
+                assert failed.value.outcome == "unknown"
+                with pytest.raises(DriverUnavailableError, match=says):
+                    driver.sync_executor().insert_many([job])
+            replica.thaw()
+            await reached(replica)
+            (row,) = await driver.executor().get_many([job.id])
+            assert row is not None
+
+
+async def test_servers_that_cannot_tell(new_job: NewJobs) -> None:
+    with a_server() as server:
+        async with RedisDriver(server.url, fsync=True) as driver:
+            await driver.migrate()
+            await driver.ready()
+            # 7.0 knows no WAITAOF; later ones have no append-only file here.
+            with pytest.raises(ConfigurationError, match="fsync: the server has no "):
+                await driver.executor().insert_many([new_job()])
+
+
+async def test_the_disk(new_job: NewJobs) -> None:
+    try:
+        binary = find_redis("redis", 8)
+    except NotHereError:
+        pytest.skip("there is no Redis 8 on this machine")
+    server = RedisServer.create(binary, {"save": '""', "appendonly": "yes"})
+    with guarded(server.run) as url:
+        async with RedisDriver(url + "?socket_timeout=60", fsync=True) as driver:
+            await driver.migrate()
+            await driver.ready()
+            (result,) = await driver.executor().insert_many([new_job()])
+            assert result.status == "INSERTED"
+            server.ask("CONFIG", "SET", "appendonly", "no")
+            with pytest.raises(ConfigurationError, match="no append-only file"):
+                await driver.executor().insert_many([new_job()])
