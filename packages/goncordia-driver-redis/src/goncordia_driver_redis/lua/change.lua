@@ -5,6 +5,18 @@
 --
 -- ARGV: time, changes. Answers of each: its status and the job's reported state in one number, or
 -- that with the holder of its unique key.
+local forget = removal()
+
+-- The job is over no more; the caller says what it does instead.
+local function leave_finished(job)
+  local name = STATES[job.state]
+  call('ZREM', T .. 'd:' .. name, job.id)
+  if job.unique and job.hold ~= 0 then
+    call('ZREM', T .. 'dh:' .. name, job.id)
+    call('SREM', T .. 'dk:' .. name, job.id)
+  end
+end
+
 local function cancel(job)
   if job.state == WAITING then
     end_waiting(job)
@@ -63,7 +75,7 @@ end
 local function delete(job)
   if job.state == RUNNING then return CONFLICT end
   if job.state == WAITING then end_waiting(job) else leave_finished(job) end
-  forget_job(job)
+  forget(job)
   job.gone = true
   return CHANGED
 end

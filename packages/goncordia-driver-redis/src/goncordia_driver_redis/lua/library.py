@@ -18,7 +18,7 @@ from goncordia_driver_redis.wire.layout import NUMBERS
 
 __all__ = ["load_script"]
 
-_NEEDS: Final = "-- needs: "
+_NEEDS: Final = "-- needs:"
 _FILES: Final = resources.files("goncordia_driver_redis.lua")
 _NAMES: Final = re.compile(rf"\b(?:{'|'.join(NUMBERS)})\b")
 

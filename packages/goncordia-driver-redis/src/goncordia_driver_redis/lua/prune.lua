@@ -12,5 +12,6 @@ for _, id in ipairs(freed) do
 end
 local old = call('ZRANGEBYSCORE', T .. 'd:' .. name, '-inf', above(tonumber(ARGV[3])), 'LIMIT', 0,
   limit)
-if #old > 0 then forget_first(name, old) end
+local _, forget_finished = removal()
+forget_finished(name, old)
 return { #freed, #old }

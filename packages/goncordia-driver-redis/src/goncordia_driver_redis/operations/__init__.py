@@ -6,7 +6,6 @@ from goncordia_driver_redis.operations.call import Argument, Call, Op, Script
 from goncordia_driver_redis.operations.changing import Changing
 from goncordia_driver_redis.operations.claiming import MAX_FETCH, Claiming
 from goncordia_driver_redis.operations.inserting import MAX_INSERT, Inserting
-from goncordia_driver_redis.operations.queues import Queues
 from goncordia_driver_redis.operations.reading import Reading
 from goncordia_driver_redis.operations.records import Records
 from goncordia_driver_redis.operations.schema import LAYOUT, Layout, LayoutTopic
@@ -25,10 +24,12 @@ __all__ = [
 ]
 
 
-class Operations(Inserting, Claiming, Changing, Reading, Sessions, Queues, Records, LayoutTopic):
+class Operations(Inserting, Claiming, Changing, Reading, Sessions, Records, LayoutTopic):
     """All of them for one installation.
 
     Args:
         keys: the installation's.
         clock: where time comes from; None: the server.
+        keep_finished: keep at most so many finished jobs of each state; None: all, until they are
+            pruned.
     """

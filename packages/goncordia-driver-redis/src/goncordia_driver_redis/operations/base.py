@@ -21,11 +21,14 @@ class Topic:
     Args:
         keys: the installation's.
         clock: where time comes from; None: the server.
+        keep_finished: keep at most so many finished jobs of each state; None: all, until they are
+            pruned. What holds its unique key is kept beside them.
     """
 
-    def __init__(self, keys: Keys, clock: Clock | None) -> None:
+    def __init__(self, keys: Keys, clock: Clock | None, keep_finished: int | None = None) -> None:
         self._keys = keys
         self._clock = clock
+        self._keep_finished: Argument = b"" if keep_finished is None else keep_finished
 
     def _call(self, script: Script, parse: Callable[[Any], T], *arguments: Argument) -> Call[T]:
         return self._call_with(script, parse, arguments)

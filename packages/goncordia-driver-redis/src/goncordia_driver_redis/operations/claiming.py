@@ -58,7 +58,7 @@ class Claiming(Topic):
 
     def _exchange(self, finishes: Sequence[Finish], request: FetchRequest | None) -> Any:
         asked = b"" if request is None else encode_fetch(request, min(request.limit, MAX_FETCH))
-        arguments: list[Argument] = [asked]
+        arguments: list[Argument] = [asked, self._keep_finished]
         arguments += [encode_finish(finish) for finish in finishes]
         return self._call_with(_EXCHANGE, _read_exchange, arguments)
 

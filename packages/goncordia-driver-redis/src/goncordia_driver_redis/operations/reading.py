@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from goncordia.driver import JobRow, ListFilter, Page
+from goncordia.driver import FINISHED_STATES, JobRow, JobState, ListFilter, Page
 from goncordia.errors import InvalidCursorError
 from goncordia_driver_redis.lua.library import load_script
-from goncordia_driver_redis.operations.base import Topic
 from goncordia_driver_redis.operations.call import Op
+from goncordia_driver_redis.operations.queues import Queues
 from goncordia_driver_redis.wire.replies import read_jobs, read_pairs
 from goncordia_driver_redis.wire.requests import encode_filter
 from goncordia_driver_redis.wire.times import from_micros
@@ -21,13 +21,14 @@ __all__ = ["Reading"]
 _GET: Final = load_script("get")
 _NOW: Final = load_script("now")
 _SCAN: Final = load_script("scan")
+_COUNT_FINISHED: Final = load_script("count_finished")
 _COUNT_ALL: Final = load_script("count_all")
 _ID_BYTES: Final = 16
 _CHUNKS: Final = 500
 _STEP: Final = 200
 
 
-class Reading(Topic):
+class Reading(Queues):
     """Nothing here changes anything."""
 
     def get_many(self, ids: Sequence[UUID]) -> Op[list[JobRow | None]]:
@@ -54,14 +55,30 @@ class Reading(Topic):
 
     def count(self, where: ListFilter) -> Op[int]:
         """See :meth:`BaseExecutor.count`."""
+        if where == ListFilter(states=where.states) and where.states:
+            return (yield from self._count_states(where.states))
         if encode_filter(where):
             _, count = yield from self._scan(where, None, None)
             return count
+        return (yield from self._count_all())
+
+    def _count_all(self) -> Op[int]:
+        """All jobs, by the lengths of the index."""
         total, bound = 0, b"-"
         while bound:
             count, last = yield self._call(_COUNT_ALL, _as_it_is, bound, _CHUNKS)
             total += count
             bound = last and b"(" + last
+        return total
+
+    def _count_states(self, states: Set[JobState]) -> Op[int]:
+        """The jobs in these states, by the lengths of what they stand in."""
+        total = 0
+        if finished := states & FINISHED_STATES:
+            total += sum((yield self._call_with(_COUNT_FINISHED, _as_it_is, sorted(finished))))
+        if waiting := states - FINISHED_STATES:
+            for queue in (yield from self.queue_stats()):
+                total += sum(getattr(queue, state) for state in waiting)
         return total
 
     def _scan(
