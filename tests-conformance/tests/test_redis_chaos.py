@@ -222,7 +222,10 @@ async def test_a_server_whose_memory_is_full(binary: RedisBinary) -> None:
             await ledger.enqueue()
             used = int(server.info("memory")["used_memory"])
             server.ask("CONFIG", "SET", "maxmemory", used + 3_000_000)
-            big = [NewJob(id=new, kind="big", args=payload) for new in ledger.ids.take(2000)]
+            big = [
+                NewJob(id=new, kind="big", args=payload, queue="big")
+                for new in ledger.ids.take(2000)
+            ]
             with pytest.raises(DriverBusyError, match="memory") as refused:
                 for job in big:
                     await executor.insert_many([job])
@@ -250,7 +253,7 @@ async def test_a_replica_takes_over(binary: RedisBinary) -> None:
     What else it was asked to do is on its way to the replica when it dies: a claim or a result of
     the last moment may be forgotten, and the job be run again.
     """
-    watched = RedisSentinel.create(binary, sentinels=3, settle=1000)
+    watched = RedisSentinel.create(binary, sentinels=3, settle=3000)
 
     async def fail_over(_: int) -> None:
         await asyncio.to_thread(watched.fail_over)

@@ -172,7 +172,7 @@ def test_a_cluster_has_all_slots_and_a_replica_of_each(binary: RedisBinary) -> N
 
 
 def test_sentinels_make_the_replica_the_primary(binary: RedisBinary) -> None:
-    watched = RedisSentinel.create(binary, sentinels=3, settle=300)
+    watched = RedisSentinel.create(binary, sentinels=3, settle=3000)
     with guarded(watched.run) as url:
         first = watched.primary()
         assert first == watched.servers[0]

@@ -250,7 +250,7 @@ class RedisServer:
             protocol=2,
         )
         try:
-            connection.send_command(*words)
+            connection.send_command(*(os.fsencode(w) if isinstance(w, str) else w for w in words))
             return connection.read_response()
         finally:
             connection.disconnect()
