@@ -1,13 +1,19 @@
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    asynccontextmanager,
+    contextmanager,
+)
 from typing import Any
 
 import pytest
 
 from goncordia.clock import SystemClock
-from goncordia.driver import FetchRequest, JobRow, NewJob, QueueFetch
+from goncordia.driver import FetchRequest, JobRow, Listener, NewJob, QueueFetch, Wake
 from goncordia.ids import JobIds, new_session_id
 from goncordia_conformance.servers.guard import guarded
 from goncordia_conformance.servers.redis import TESTS, RedisServer, find_here
@@ -36,19 +42,65 @@ async def driver(make: Make) -> AsyncIterator[RedisDriver]:
 
 
 @contextmanager
-def a_server(**settings: str) -> Iterator[RedisServer]:
-    """A server of a test's own, with these settings more; '_' stands for '-'."""
+def _a_server(**settings: str) -> Iterator[RedisServer]:
     more = {name.replace("_", "-"): value for name, value in settings.items()}
     server = RedisServer.create(find_here(), {**TESTS, **more})
     with guarded(server.run):
         yield server
 
 
+@pytest.fixture(scope="session")
+def a_server() -> Callable[..., AbstractContextManager[RedisServer]]:
+    """Runs a server of a test's own, with these settings more; '_' stands for '-'."""
+    return _a_server
+
+
 @pytest.fixture
 def server() -> Iterator[RedisServer]:
     """A server of the test's own, which it may freeze and kill."""
-    with a_server() as server:
+    with _a_server() as server:
         yield server
+
+
+class Ears:
+    """What one listener hears."""
+
+    def __init__(self, listener: Listener) -> None:
+        self.heard: asyncio.Queue[Wake] = asyncio.Queue()
+        self._listener = listener
+
+    async def listen(self) -> None:
+        async for wake in self._listener.wakes():
+            self.heard.put_nowait(wake)
+
+    async def next(self) -> Wake:
+        async with asyncio.timeout(60):
+            return await self.heard.get()
+
+
+@asynccontextmanager
+async def _hearing(driver: RedisDriver, through: RedisDriver | None = None) -> AsyncIterator[Ears]:
+    asks = through or driver
+    listener = driver.listener()
+    ears = Ears(listener)
+    task = asyncio.create_task(ears.listen())
+    command = (b"PUBSUB", b"SHARDNUMSUB", driver._keys.channel)
+    async with asyncio.timeout(60):
+        while True:
+            if (await asks._runner.ask(await asks._pools.get(), command))[1]:
+                break
+            await asyncio.sleep(0.01)
+    try:
+        yield ears
+    finally:
+        await listener.aclose()
+        await task
+
+
+@pytest.fixture(scope="session")
+def hearing() -> Callable[..., AbstractAsyncContextManager[Any]]:
+    """What a driver's listener hears, once the server knows of it; asked through another driver."""
+    return _hearing
 
 
 @pytest.fixture(scope="session")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 import msgspec
 import pytest
@@ -18,7 +19,8 @@ from goncordia_conformance.servers.redis import RedisServer
 from goncordia_driver_redis import RedisDriver
 from goncordia_driver_redis.server import Server
 
-from .conftest import a_server
+Servers = Callable[..., AbstractContextManager[RedisServer]]
+
 
 GOOD = {"appendonly": "yes", "appendfsync": "everysec", "maxmemory_policy": "noeviction"}
 
@@ -29,7 +31,7 @@ async def findings(url: str, **options: int | bool) -> list[tuple[str, str]]:
         return [(each.level, each.message) for each in await driver.check()]
 
 
-async def test_nothing_is_wrong() -> None:
+async def test_nothing_is_wrong(a_server: Servers) -> None:
     with a_server(**GOOD) as server:
         for protocol in (2, 3):
             assert await findings(f"{server.url}?protocol={protocol}") == []
@@ -50,7 +52,7 @@ async def test_before_the_migration(server: RedisServer) -> None:
         ("appendonly", "no", "error", "persistence is off (appendonly no, and no save)"),
     ],
 )
-async def test_settings(name: str, value: str, level: str, says: str) -> None:
+async def test_settings(name: str, value: str, level: str, says: str, a_server: Servers) -> None:
     with a_server(**GOOD) as server:
         server.ask("CONFIG", "SET", name, value)
         ((found, message),) = await findings(server.url)
@@ -58,14 +60,14 @@ async def test_settings(name: str, value: str, level: str, says: str) -> None:
     assert says in message
 
 
-async def test_snapshots_alone() -> None:
+async def test_snapshots_alone(a_server: Servers) -> None:
     with a_server(save="60 1000") as server:
         ((level, message),) = await findings(server.url)
     assert level == "warning"
     assert "since its last snapshot" in message
 
 
-async def test_memory() -> None:
+async def test_memory(a_server: Servers) -> None:
     with a_server(**GOOD, maxmemory="1gb") as server:
         server.ask("CONFIG", "SET", "maxmemory-policy", "allkeys-random")
         ((level, message),) = await findings(server.url)
@@ -77,7 +79,7 @@ async def test_memory() -> None:
         assert "of maxmemory is used" in message
 
 
-async def test_rights() -> None:
+async def test_rights(a_server: Servers) -> None:
     with a_server(**GOOD) as server:
         await findings(server.url)
         url = server.url.replace("//", "//app:pw@")
@@ -93,7 +95,7 @@ async def test_rights() -> None:
         assert "its user lacks a right (NOPERM" in finding.message
 
 
-async def test_what_an_enqueue_is_to_wait_for() -> None:
+async def test_what_an_enqueue_is_to_wait_for(a_server: Servers) -> None:
     with a_server() as server:
         found = await findings(server.url, replicas=1, fsync=True)
     assert [level for level, _ in found] == ["error"] * 3

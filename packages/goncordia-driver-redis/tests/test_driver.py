@@ -21,9 +21,8 @@ from goncordia_driver_redis.clients.places import FixedPlace
 from goncordia_driver_redis.operations import LAYOUT
 from goncordia_driver_redis.runner import Runner
 
-from .conftest import Make
-
 NewJobs = Callable[..., NewJob]
+Make = Callable[..., RedisDriver]
 
 registry = Registry()
 
@@ -75,7 +74,8 @@ async def test_the_script_for_redis_cli_migrates(make: Make, redis_url: str) -> 
     driver = make()
     words = driver.migration_script().split()
     assert words[0] == "HSET"
-    async with driver, redis.asyncio.Redis.from_url(redis_url) as client:
+    client: Any = redis.asyncio.Redis.from_url(redis_url)
+    async with driver, client:
         await client.execute_command(*words)
         await driver.verify()
         assert await driver.migrate() == []

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 import pytest
 
 from goncordia.driver import NewJob
 from goncordia.errors import ConfigurationError, DriverUnavailableError
 from goncordia_conformance.servers.guard import guarded
-from goncordia_conformance.servers.redis import NotHereError, RedisServer, find_redis
+from goncordia_conformance.servers.process import NotHereError
+from goncordia_conformance.servers.redis import RedisServer, find_redis
 from goncordia_driver_redis import RedisDriver
 
-from .conftest import a_server
-
 NewJobs = Callable[..., NewJob]
+Servers = Callable[..., AbstractContextManager[RedisServer]]
 SHORT = "?socket_timeout=0.6"  # half of it is waited
 
 
 @contextmanager
-def a_pair() -> Iterator[tuple[RedisServer, RedisServer]]:
+def a_pair(a_server: Servers) -> Iterator[tuple[RedisServer, RedisServer]]:
     """A primary, and a replica that has reached it."""
     with a_server(repl_diskless_sync_delay="0") as primary, a_server() as replica:
         replica.ask("REPLICAOF", "127.0.0.1", str(primary.port))
@@ -40,8 +40,8 @@ async def reached(replica: RedisServer) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_replicas(new_job: NewJobs) -> None:
-    with a_pair() as (primary, replica):
+async def test_replicas(a_server: Servers, new_job: NewJobs) -> None:
+    with a_pair(a_server) as (primary, replica):
         await reached(replica)
         async with RedisDriver(primary.url + "?socket_timeout=60", replicas=1) as driver:
             await driver.migrate()
@@ -52,9 +52,9 @@ async def test_replicas(new_job: NewJobs) -> None:
             assert result.status == "INSERTED"
 
 
-async def test_replicas_that_do_not_answer(new_job: NewJobs) -> None:
+async def test_replicas_that_do_not_answer(a_server: Servers, new_job: NewJobs) -> None:
     """What is repeated is waited for as well, though it writes nothing."""
-    with a_pair() as (primary, replica):
+    with a_pair(a_server) as (primary, replica):
         await reached(replica)
         async with RedisDriver(primary.url + SHORT, replicas=1) as driver:
             await driver.migrate()
@@ -74,7 +74,7 @@ async def test_replicas_that_do_not_answer(new_job: NewJobs) -> None:
             assert row is not None
 
 
-async def test_servers_that_cannot_tell(new_job: NewJobs) -> None:
+async def test_servers_that_cannot_tell(new_job: NewJobs, a_server: Servers) -> None:
     with a_server() as server:
         async with RedisDriver(server.url, fsync=True) as driver:
             await driver.migrate()

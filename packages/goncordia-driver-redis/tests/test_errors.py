@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
@@ -18,14 +19,14 @@ from goncordia.errors import (
     DriverUnavailableError,
     GoncordiaError,
 )
+from goncordia_conformance.servers.redis import RedisServer
 from goncordia_driver_redis import RedisDriver
 from goncordia_driver_redis.clients.parameters import Address, Parameters
 from goncordia_driver_redis.clients.places import ClusterPlace, FixedPlace
 from goncordia_driver_redis.errors import Stage, code_of, verdict
 
-from .conftest import a_server
-
 NewJobs = Callable[..., NewJob]
+Servers = Callable[..., AbstractContextManager[RedisServer]]
 
 HERE = FixedPlace(Parameters(Address("h", 1)))
 CLUSTER = ClusterPlace(Parameters(Address("h", 1)), [Address("h", 1)], b"k")
@@ -36,7 +37,8 @@ def parsed(line: str) -> Exception:
     """What redis-py makes of an error's line."""
     from redis._parsers.base import BaseParser
 
-    error: Exception = BaseParser.parse_error(line)
+    parser: Any = BaseParser
+    error: Exception = parser.parse_error(line)
     return error
 
 
@@ -138,7 +140,7 @@ def test_codes() -> None:
 # ---------------------------------------------------------------- of real servers
 
 
-async def test_memory_that_is_full(new_job: NewJobs) -> None:
+async def test_memory_that_is_full(new_job: NewJobs, a_server: Servers) -> None:
     with a_server(maxmemory="1", maxmemory_policy="noeviction") as server:
         async with RedisDriver(server.url) as driver:
             await driver.migrate()
@@ -153,7 +155,7 @@ async def test_memory_that_is_full(new_job: NewJobs) -> None:
             assert result.status == "INSERTED"
 
 
-async def test_a_password_that_is_missing(new_job: NewJobs) -> None:
+async def test_a_password_that_is_missing(new_job: NewJobs, a_server: Servers) -> None:
     with a_server(requirepass="s3cr3t") as server:
         for url in (server.url, server.url.replace("//", "//:wr0ng@")):
             with pytest.raises(ConfigurationError, match="refuses the login: ") as failed:
@@ -181,7 +183,7 @@ async def test_nobody_listens() -> None:
         driver.sync_executor().now()
 
 
-async def test_too_many_clients(new_job: NewJobs) -> None:
+async def test_too_many_clients(new_job: NewJobs, a_server: Servers) -> None:
     with a_server(maxclients="2") as server:
         async with RedisDriver(server.url, pool_size=5) as driver:
             await driver.migrate()

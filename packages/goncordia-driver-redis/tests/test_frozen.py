@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
@@ -14,9 +15,8 @@ from goncordia.ids import new_session_id
 from goncordia_conformance.servers.redis import RedisServer
 from goncordia_driver_redis import RedisDriver
 
-from .conftest import a_server
-
 NewJobs = Callable[..., NewJob]
+Servers = Callable[..., AbstractContextManager[RedisServer]]
 
 SHORT = "?socket_timeout=0.3&socket_connect_timeout=0.3"
 
@@ -153,7 +153,7 @@ async def test_connections_that_the_server_has_closed(
             assert result.status == "INSERTED"
 
 
-async def test_after_a_restart_it_goes_on(new_job: NewJobs) -> None:
+async def test_after_a_restart_it_goes_on(new_job: NewJobs, a_server: Servers) -> None:
     safe = a_server(appendonly="yes", appendfsync="always")
     with safe as server:
         driver = RedisDriver(server.url)

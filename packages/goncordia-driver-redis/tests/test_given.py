@@ -22,6 +22,10 @@ from goncordia_driver_redis.clients.given import place_of
 from goncordia_driver_redis.clients.parameters import Address
 from goncordia_driver_redis.clients.places import ClusterPlace, SentinelPlace
 
+# redis-py's Sentinels are not typed.
+Sentinels: Any = redis.asyncio.sentinel.Sentinel
+SyncSentinels: Any = redis.sentinel.Sentinel
+
 NewJobs = Callable[..., NewJob]
 Make = Callable[..., RedisDriver]
 
@@ -74,7 +78,9 @@ async def test_whatever_the_client_is_like(
 async def test_a_blocking_pool_that_is_used_up_is_not_waited_for(
     make: Make, redis_url: str, new_job: NewJobs
 ) -> None:
-    pool = redis.asyncio.BlockingConnectionPool.from_url(redis_url, max_connections=1, timeout=60)
+    pool: Any = redis.asyncio.BlockingConnectionPool.from_url(
+        redis_url, max_connections=1, timeout=60
+    )
     client = redis.asyncio.Redis(connection_pool=pool)
     connection = await pool.get_connection()
     try:
@@ -99,7 +105,7 @@ async def test_a_cluster_client(redis_cluster_url: str, new_job: NewJobs) -> Non
 async def test_a_client_of_sentinels(redis_sentinel_url: str, new_job: NewJobs) -> None:
     hosts, service, _ = redis_sentinel_url.partition("://")[2].split("/")
     places = [(each.split(":")[0], int(each.split(":")[1])) for each in hosts.split(",")]
-    sentinel = redis.asyncio.sentinel.Sentinel(places)
+    sentinel = Sentinels(places)
     client = sentinel.master_for(service, protocol=3)
     try:
         await works(RedisDriver(client, prefix=f"given-{new_job().id.hex}"), new_job)
@@ -179,9 +185,7 @@ async def test_what_is_read_of_clusters_and_sentinels() -> None:
     assert str(place) == "the cluster at a:7, b:7"
     assert place.parameters.tls
     assert place.parameters.options["password"] == "p"
-    sentinel = redis.sentinel.Sentinel(
-        [("a", 1)], sentinel_kwargs={"password": "s"}, ssl=True, password="p"
-    )
+    sentinel = SyncSentinels([("a", 1)], sentinel_kwargs={"password": "s"}, ssl=True, password="p")
     given = place_of("client", sentinel.master_for("jobs", db=5), b"{p}:")
     assert given.synchronous
     assert isinstance(given.place, SentinelPlace)
@@ -202,7 +206,7 @@ async def test_what_is_read_of_clusters_and_sentinels() -> None:
         (redis.Redis().pipeline(), "client: it is a pipeline"),
         (redis.asyncio.Redis().pipeline(), "client: it is a pipeline"),
         (
-            redis.asyncio.sentinel.Sentinel([("h", 1)]).slave_for("jobs"),
+            Sentinels([("h", 1)]).slave_for("jobs"),
             r"nothing can be written; use Sentinel.master_for\('jobs'\)",
         ),
     ],
@@ -218,6 +222,7 @@ def test_other_wrong_values() -> None:
         RedisDriver(client, sync_client=client)  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match=r"sync_client: Fraction is not"):
         RedisDriver(client, sync_client=Fraction(1))  # type: ignore[arg-type]
+    make: Any = RedisDriver
     for name, value, says in [
         ("replicas", -1, "replicas: -1 is not a whole number from 0"),
         ("replicas", True, "replicas: True is not a whole number"),
@@ -229,4 +234,4 @@ def test_other_wrong_values() -> None:
         ("prefix", "a b", "prefix: 'a b' has a brace, a space"),
     ]:
         with pytest.raises(ConfigurationError, match=says):
-            RedisDriver(client, **{name: value})  # type: ignore[arg-type]
+            make(client, **{name: value})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from goncordia.ids import new_session_id
 from goncordia_conformance.servers.redis import RedisServer
 from goncordia_driver_redis import RedisDriver
 
-from .conftest import Make
+Make = Callable[..., RedisDriver]
 
 
 async def test_it_beats(driver: RedisDriver) -> None:

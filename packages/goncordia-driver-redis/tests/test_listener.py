@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import pytest
@@ -13,30 +14,9 @@ from goncordia.driver import After, Change, NewJob, Wake
 from goncordia_conformance.servers.redis import RedisServer
 from goncordia_driver_redis import RedisDriver
 
-from .conftest import Make
-
 NewJobs = Callable[..., NewJob]
-
-
-class Ears:
-    """What one listener hears."""
-
-    def __init__(self, driver: RedisDriver) -> None:
-        self.listener = driver.listener()
-        self.heard: asyncio.Queue[Wake] = asyncio.Queue()
-        self.task = asyncio.create_task(self._listen())
-
-    async def _listen(self) -> None:
-        async for wake in self.listener.wakes():
-            self.heard.put_nowait(wake)
-
-    async def next(self) -> Wake:
-        async with asyncio.timeout(60):
-            return await self.heard.get()
-
-    async def close(self) -> None:
-        await self.listener.aclose()
-        await self.task
+Hearing = Callable[..., AbstractAsyncContextManager[Any]]
+Make = Callable[..., RedisDriver]
 
 
 async def until(condition: Callable[[], Awaitable[Any]]) -> None:
@@ -48,31 +28,18 @@ async def until(condition: Callable[[], Awaitable[Any]]) -> None:
             await asyncio.sleep(0.01)
 
 
-async def listening(driver: RedisDriver) -> None:
-    """Wait until somebody listens."""
-
-    async def is_so() -> int:
-        command = (b"PUBSUB", b"SHARDNUMSUB", driver._keys.channel)
-        answer: list[int] = await driver._runner.ask(await driver._pools.get(), command)
-        return answer[1]
-
-    await until(is_so)
-
-
 @pytest.fixture
-async def ears(driver: RedisDriver) -> AsyncIterator[Ears]:
-    ears = Ears(driver)
-    await listening(driver)
-    yield ears
-    await ears.close()
+async def ears(driver: RedisDriver, hearing: Hearing) -> AsyncIterator[Any]:
+    async with hearing(driver) as ears:
+        yield ears
 
 
-async def test_new_jobs(driver: RedisDriver, ears: Ears, new_job: NewJobs) -> None:
+async def test_new_jobs(driver: RedisDriver, ears: Any, new_job: NewJobs) -> None:
     await driver.executor().insert_many([new_job(queue="é")])
     assert await ears.next() == Wake("jobs", "é", 0.0)
 
 
-async def test_jobs_of_later(driver: RedisDriver, ears: Ears, new_job: NewJobs) -> None:
+async def test_jobs_of_later(driver: RedisDriver, ears: Any, new_job: NewJobs) -> None:
     await driver.executor().insert_many([new_job(queue="a", run_at=After(60))])
     wake = await ears.next()
     assert (wake.what, wake.queue) == ("jobs", "a")
@@ -81,7 +48,7 @@ async def test_jobs_of_later(driver: RedisDriver, ears: Ears, new_job: NewJobs) 
 
 
 async def test_cancels_of_running_jobs(
-    driver: RedisDriver, ears: Ears, new_job: NewJobs, claim_all: Callable[..., Any]
+    driver: RedisDriver, ears: Any, new_job: NewJobs, claim_all: Callable[..., Any]
 ) -> None:
     await driver.executor().insert_many([new_job()])
     assert (await ears.next()).what == "jobs"
@@ -92,32 +59,28 @@ async def test_cancels_of_running_jobs(
 
 @pytest.mark.parametrize("options", [{"protocol": 2}, {"protocol": 3}])
 async def test_whatever_the_client_speaks(
-    make: Make, redis_url: str, options: dict[str, int], new_job: NewJobs
+    hearing: Hearing, make: Make, redis_url: str, options: dict[str, int], new_job: NewJobs
 ) -> None:
     async with make(f"{redis_url}?protocol={options['protocol']}") as driver:
         await driver.migrate()
         await driver.ready()
-        ears = Ears(driver)
-        await listening(driver)
-        await driver.executor().queue_pause("q")
-        assert await ears.next() == Wake("queue", "q")
-        await ears.close()
+        async with hearing(driver) as ears:
+            await driver.executor().queue_pause("q")
+            assert await ears.next() == Wake("queue", "q")
 
 
 async def test_a_connection_that_is_cut(
-    server: RedisServer, new_job: NewJobs, caplog: pytest.LogCaptureFixture
+    hearing: Hearing, server: RedisServer, new_job: NewJobs, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with RedisDriver(server.url) as driver:
         await driver.migrate()
         await driver.ready()
-        ears = Ears(driver)
-        await listening(driver)
-        for queue in ("a", "b"):
-            server.ask("CLIENT", "KILL", "TYPE", "pubsub")
-            assert await ears.next() == Wake("gap")
-            await driver.executor().queue_pause(queue)
-            assert await ears.next() == Wake("queue", queue)
-        await ears.close()
+        async with hearing(driver) as ears:
+            for queue in ("a", "b"):
+                server.ask("CLIENT", "KILL", "TYPE", "pubsub")
+                assert await ears.next() == Wake("gap")
+                await driver.executor().queue_pause(queue)
+                assert await ears.next() == Wake("queue", queue)
     warned = [each for each in caplog.records if each.levelno >= logging.WARNING]
     assert [each.name for each in warned] == ["goncordia.redis"]
     assert "broke the connection" in warned[0].message
@@ -136,7 +99,10 @@ def another_ping(server: RedisServer) -> Callable[[], Awaitable[bool]]:
 
 
 async def test_a_server_that_falls_silent(
-    server: RedisServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    hearing: Hearing,
+    server: RedisServer,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """A dead peer is noticed, though nothing is sent to it."""
 
@@ -147,18 +113,16 @@ async def test_a_server_that_falls_silent(
     async with RedisDriver(server.url) as driver:
         await driver.migrate()
         await driver.ready()
-        ears = Ears(driver)
-        await listening(driver)
-        for _ in range(2):  # it is asked for a sign of life, and gives one
-            await until(another_ping(server))
-        assert ears.heard.empty()
-        monkeypatch.setattr("goncordia.driver.connections.listener._BOUND", 0.1)
-        server.freeze()
-        await until(has_warned)
-        monkeypatch.setattr("goncordia.driver.connections.listener._BOUND", 60)
-        server.thaw()
-        assert await ears.next() == Wake("gap")
-        await ears.close()
+        async with hearing(driver) as ears:
+            for _ in range(2):  # it is asked for a sign of life, and gives one
+                await until(another_ping(server))
+            assert ears.heard.empty()
+            monkeypatch.setattr("goncordia.driver.connections.listener._BOUND", 0.1)
+            server.freeze()
+            await until(has_warned)
+            monkeypatch.setattr("goncordia.driver.connections.listener._BOUND", 60)
+            server.thaw()
+            assert await ears.next() == Wake("gap")
     assert "did not answer in time" in caplog.text
 
 
@@ -169,11 +133,12 @@ async def test_it_waits_for_a_server_that_is_not_there(
     async with RedisDriver(server.url) as driver:
         await driver.migrate()
         server.kill()
-        ears = Ears(driver)
+        listener = driver.listener()
+        wake = asyncio.ensure_future(anext(aiter(listener.wakes())))
         await asyncio.sleep(0.05)
         server.start()
-        assert await ears.next() == Wake("gap")
-        await ears.close()
+        assert await wake == Wake("gap")
+        await listener.aclose()
 
 
 async def test_closed_before_it_was_used(driver: RedisDriver) -> None:

@@ -90,7 +90,8 @@ def move(source: RedisServer, target: RedisServer, slot: int) -> None:
     """Move the keys of the slot, as redis-cli does."""
     from redis.connection import Connection
 
-    connection: Any = Connection(port=source.port, protocol=2)  # type: ignore[no-untyped-call]  # redis-py's is not typed
+    connect: Any = Connection  # redis-py's is not typed
+    connection = connect(port=source.port, protocol=2)
     connection.send_command("CLUSTER", "GETKEYSINSLOT", slot, 100_000)
     for key in connection.read_response():
         connection.send_command("MIGRATE", "127.0.0.1", target.port, key, 0, 5000)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import datetime
 import ipaddress
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis.asyncio
@@ -20,10 +22,9 @@ from goncordia.ids import new_session_id
 from goncordia_conformance.servers.redis import RedisServer
 from goncordia_driver_redis import RedisDriver
 
-from .conftest import a_server
-from .test_listener import Ears, listening
-
 NewJobs = Callable[..., NewJob]
+Hearing = Callable[..., AbstractAsyncContextManager[Any]]
+Servers = Callable[..., AbstractContextManager[RedisServer]]
 
 RIGHTS = (
     "+evalsha", "+script|load", "+ssubscribe", "+ping", "+spublish", "+time", "+type", "+info",
@@ -32,7 +33,7 @@ RIGHTS = (
 )  # fmt: skip
 
 
-async def test_rights_that_suffice(server: RedisServer, new_job: NewJobs) -> None:
+async def test_rights_that_suffice(server: RedisServer, new_job: NewJobs, hearing: Hearing) -> None:
     """Those that the guide names."""
     server.ask(
         "ACL", "SETUSER", "app", "on", ">pw", "resetkeys", "~{jobs}:*", "resetchannels",
@@ -42,22 +43,18 @@ async def test_rights_that_suffice(server: RedisServer, new_job: NewJobs) -> Non
     async with RedisDriver(url, prefix="jobs") as driver:
         await driver.migrate()
         await driver.ready()
-        ears = Ears(driver)
-        async with RedisDriver(server.url, prefix="jobs") as admin:
-            await admin.ready()
-            await listening(admin)
         executor, session = driver.executor(), new_session_id()
         await executor.session_open(session, "w", 60)
-        (result,) = driver.sync_executor().insert_many([new_job()])
-        assert result.status == "INSERTED"
-        assert await ears.next() == Wake("jobs", "default", 0.0)
+        async with RedisDriver(server.url, prefix="jobs") as admin, hearing(driver, admin) as ears:
+            (result,) = driver.sync_executor().insert_many([new_job()])
+            assert result.status == "INSERTED"
+            assert await ears.next() == Wake("jobs", "default", 0.0)
         heart = driver.heartbeater()
         assert heart is not None
         assert heart.beat(session, 60).held
         heart.close()
         found = [each.message for each in await driver.check()]
         assert all("persistence" in message for message in found)
-        await ears.close()
 
 
 @pytest.mark.parametrize(
@@ -116,7 +113,7 @@ def certificate(folder: Path) -> tuple[Path, Path]:
     return files
 
 
-async def test_tls(tmp_path: Path, new_job: NewJobs) -> None:
+async def test_tls(hearing: Hearing, tmp_path: Path, new_job: NewJobs, a_server: Servers) -> None:
     from goncordia_conformance.servers.process import free_port
 
     cert, key = certificate(tmp_path)
@@ -135,11 +132,9 @@ async def test_tls(tmp_path: Path, new_job: NewJobs) -> None:
             await driver.ready()
             await driver.executor().insert_many([new_job()])
             driver.sync_executor().insert_many([new_job()])
-            ears = Ears(driver)
-            await listening(driver)
-            await driver.executor().queue_pause("q")
-            assert await ears.next() == Wake("queue", "q")
-            await ears.close()
+            async with hearing(driver) as ears:
+                await driver.executor().queue_pause("q")
+                assert await ears.next() == Wake("queue", "q")
         client = redis.asyncio.Redis(
             host="127.0.0.1", port=port, ssl=True, ssl_ca_certs=str(cert), decode_responses=True
         )
@@ -153,7 +148,7 @@ async def test_tls(tmp_path: Path, new_job: NewJobs) -> None:
             await RedisDriver(f"redis://127.0.0.1:{port}?socket_timeout=5").open()
 
 
-async def test_a_unix_socket(tmp_path: Path, new_job: NewJobs) -> None:
+async def test_a_unix_socket(tmp_path: Path, new_job: NewJobs, a_server: Servers) -> None:
     path = tmp_path / "r.sock"
     with a_server(unixsocket=str(path)):
         client = redis.asyncio.Redis(unix_socket_path=str(path), db=1)

@@ -54,10 +54,10 @@ def _pairs(answer: Any) -> dict[str, str]:
     """A mapping, which RESP2 tells as a list."""
     if answer is None:
         return {}
-    items = (
-        answer.items() if isinstance(answer, dict) else zip(answer[::2], answer[1::2], strict=True)
-    )
-    return {bytes(name).decode(): bytes(value).decode() for name, value in items}
+    pairs: Any = answer  # RESP3 tells a mapping
+    if not isinstance(answer, dict):
+        pairs = dict(zip(answer[::2], answer[1::2], strict=True))
+    return {name.decode(): value.decode() for name, value in pairs.items()}
 
 
 def _memory(info: Mapping[str, str], settings: Mapping[str, str]) -> Iterator[Finding]:

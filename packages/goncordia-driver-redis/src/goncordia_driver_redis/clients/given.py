@@ -7,7 +7,9 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import redis
 import redis.asyncio
+import redis.asyncio.client
 import redis.asyncio.sentinel
+import redis.client
 import redis.sentinel
 from redis.asyncio import connection as asynchronous
 

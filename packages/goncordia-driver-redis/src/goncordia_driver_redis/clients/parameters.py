@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import redis
-import redis.asyncio
 from redis.asyncio import connection as asynchronous
 
 __all__ = ["ANSWER", "CONNECT", "Address", "Parameters", "carried"]
