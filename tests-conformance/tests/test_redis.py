@@ -57,7 +57,9 @@ EXAMPLES = 100 if FULL else 30
 """How long the state machine looks: every step of it goes to the server and back."""
 
 MANY = 1_000_000 if FULL else 100_000
-"""Jobs beside which a fetch must stay flat."""
+"""Jobs beside which a fetch must stay flat, on one server."""
+
+pytestmark = pytest.mark.timeout(900 if FULL else 120)
 
 KILLED = {"test_killed_pools_lose_nothing": "done on one server, and on all in the long run"}
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
@@ -24,6 +26,7 @@ from goncordia_conformance.servers.redis import (
     find_redis,
 )
 from goncordia_conformance.servers.redis_cluster import RedisCluster
+from goncordia_conformance.servers.redis_monitor import Monitor
 from goncordia_conformance.servers.redis_sentinel import RedisSentinel
 
 KINDS = ["redis_url", "redis8_url", "valkey_url", "redis_cluster_url", "redis_sentinel_url"]
@@ -192,7 +195,7 @@ def test_a_slot_is_moved(binary: RedisBinary) -> None:
         owner = cluster.owner("{a}", cluster.nodes[0])
         to = next(node for node in cluster.nodes if node != owner)
         cluster.move("{a}", to)
-        assert {cluster.owner("{a}", node) for node in cluster.nodes} == {to}
+        assert all(cluster.owner("{a}", node) == to for node in cluster.nodes)
         assert client.get(b"{a}\xff7") == b"1"
         assert (owner.ask("DBSIZE"), to.ask("DBSIZE")) == (0, 50)
 
@@ -213,3 +216,85 @@ def test_what_is_below_a_prefix_is_removed_and_nothing_else(
                 client.set(key, "1")
         assert client.exists(*keys) == 0
         assert client.exists(f"{{{other}}}:kept") == 1
+
+
+# ---------------------------------------------------------------- what a server was asked to do
+
+COUNT_UP = """
+    local all = redis.call('ZRANGE', KEYS[1], 0, -1)
+    redis.call('ZADD', KEYS[1], #all, 'n' .. #all)
+    return #all
+    """
+LOOK_AT_TWO = """
+    redis.call('ZSCORE', KEYS[1], 'a')
+    return redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', '+inf', 'LIMIT', ARGV[1], 2)
+    """
+
+
+@pytest.fixture
+def numbers(redis_url: str, redis_prefix: str) -> Iterator[tuple[Any, str]]:
+    """A client, and the key of a sorted set of a hundred."""
+    key = f"{{{redis_prefix}}}:numbers \"'\\é\n"
+    with connect_redis(redis_url) as client:
+        client.zadd(key, {f"{number}": number for number in range(100)})
+        yield client, key
+
+
+@pytest.mark.parametrize(
+    ("script", "argument", "cost"),
+    [
+        # The scripts' own words are counted, too: EVAL has four besides its name.
+        (COUNT_UP, "", 4 + (1 + 101) + 3),
+        (LOOK_AT_TWO, 0, 4 + 2 + (1 + 0 + 2)),
+        (LOOK_AT_TWO, 50, 4 + 2 + (1 + 50 + 2)),
+    ],
+)
+async def test_what_a_call_costs(
+    redis_url: str, numbers: tuple[Any, str], script: str, argument: object, cost: int
+) -> None:
+    client, key = numbers
+
+    async def call() -> None:
+        client.eval(script, 1, key, argument)
+
+    assert await Monitor(redis_url).cost_of(call) == cost
+
+
+async def test_a_command_of_unknown_cost_is_told(redis_url: str, numbers: tuple[Any, str]) -> None:
+    client, key = numbers
+
+    async def call() -> None:
+        client.sort(key)
+
+    with pytest.raises(AssertionError, match="what does b'SORT' look at"):
+        await Monitor(redis_url).cost_of(call)
+
+
+async def test_all_that_was_asked_is_heard(redis_url: str, numbers: tuple[Any, str]) -> None:
+    client, key = numbers
+
+    async def call() -> None:
+        client.eval("redis.call('zadd', KEYS[1], ARGV[1], ARGV[2])", 1, key, 7, bytes(range(256)))
+
+    outer, inner = await Monitor(redis_url).commands_of(call)
+    assert (outer.name, outer.in_script) == (b"EVAL", False)
+    assert (inner.name, inner.in_script) == (b"ZADD", True)
+    assert inner.words[1:] == [key.encode(), b"7", bytes(range(256))]
+
+
+async def test_commits_are_counted(redis_url: str, numbers: tuple[Any, str]) -> None:
+    client, key = numbers
+
+    async def call() -> None:
+        with pytest.raises(redis.exceptions.NoScriptError):
+            client.evalsha("f" * 40, 0)
+        for _ in range(3):
+            client.eval(COUNT_UP, 1, key)
+
+    assert await Monitor(redis_url).commits_of(call) == 3
+
+    async def outside() -> None:
+        client.zadd(key, {"x": 1})
+
+    with pytest.raises(AssertionError, match="not all of it was done by scripts"):
+        await Monitor(redis_url).commits_of(outside)

@@ -140,7 +140,7 @@ class RedisCluster:
         while keys := owner.ask("CLUSTER", "GETKEYSINSLOT", slot, MOVED_AT_ONCE):
             owner.ask("MIGRATE", "127.0.0.1", to.port, "", 0, MOVES_WITHIN, "KEYS", *keys)
         # The new owner first: else there would be a moment in which nobody has it.
-        others = [node for node in self.nodes[: self.primaries] if node not in {to, owner}]
+        others = [node for node in self.nodes[: self.primaries] if node not in (to, owner)]
         for node in (to, owner, *others):
             node.ask("CLUSTER", "SETSLOT", slot, "NODE", to_id)
 
