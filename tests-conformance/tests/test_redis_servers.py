@@ -260,6 +260,17 @@ async def test_what_a_call_costs(
     assert await Monitor(redis_url).cost_of(call) == cost
 
 
+async def test_loading_a_script_costs_nothing(redis_url: str, numbers: tuple[Any, str]) -> None:
+    client, key = numbers
+
+    async def call() -> None:
+        with pytest.raises(redis.exceptions.NoScriptError):
+            client.evalsha("f" * 40, 1, key)
+        client.evalsha(client.script_load(LOOK_AT_TWO), 1, key, 0)
+
+    assert await Monitor(redis_url).cost_of(call) == 9
+
+
 async def test_a_command_of_unknown_cost_is_told(redis_url: str, numbers: tuple[Any, str]) -> None:
     client, key = numbers
 
@@ -288,8 +299,9 @@ async def test_commits_are_counted(redis_url: str, numbers: tuple[Any, str]) -> 
     async def call() -> None:
         with pytest.raises(redis.exceptions.NoScriptError):
             client.evalsha("f" * 40, 0)
+        sha = client.script_load(COUNT_UP)
         for _ in range(3):
-            client.eval(COUNT_UP, 1, key)
+            client.evalsha(sha, 1, key)
 
     assert await Monitor(redis_url).commits_of(call) == 3
 

@@ -81,19 +81,19 @@ class Monitor:
 
     async def commits_of(self, call: Callable[[], Awaitable[object]]) -> int:
         """Make a call, and tell in how many steps the server changed something for it."""
-        commands = await self.commands_of(call)
+        commands = _without_loading(await self.commands_of(call))
         runs = [command.name in _RUN for command in commands if not command.in_script]
         assert all(runs), "not all of it was done by scripts"
-        # One that was not known by its hash did nothing.
         return sum(not one.in_script and other.in_script for one, other in pairwise(commands))
 
     async def cost_of(self, call: Callable[[], Awaitable[object]]) -> int:
         """Make a call, and tell what it cost: commands, and what those looked at.
 
         What a command looked at is asked for afterwards, by the same command: that leaves out what
-        the call itself took away, and nothing else.
+        the call itself took away, and nothing else. Loading a script, once in a server's life, does
+        not count.
         """
-        commands = await self.commands_of(call)
+        commands = _without_loading(await self.commands_of(call))
         with connect_redis(self._url) as client:
             return sum(_looked_at(client, command) for command in commands)
 
@@ -117,6 +117,16 @@ def _parsed(line: bytes) -> Command:
     assert found is not None, line
     words = [codecs.escape_decode(word)[0] for word in _WORD.findall(found[2])]
     return Command([bytes(word) for word in words], in_script=found[1] == b"lua")
+
+
+def _without_loading(commands: Sequence[Command]) -> list[Command]:
+    """The commands but for loading scripts, and for the calls of scripts that were not loaded."""
+    loads = [command.name == b"SCRIPT" for command in commands] + [False]
+    return [
+        command
+        for number, command in enumerate(commands)
+        if not loads[number] and not (loads[number + 1] and command.name in _RUN)
+    ]
 
 
 # ---------------------------------------------------------------- what is looked at
