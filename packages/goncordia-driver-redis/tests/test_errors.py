@@ -82,6 +82,8 @@ def test_answers(line: str, error: type[Exception], outcome: str, again: bool, s
         ("DENIED protected mode", "opening", "client: h:1 refuses the login: DENIED"),
         ("ERR DB index is out of range", "opening", "client: h:1 refuses the connection: ERR DB"),
         ("NOPERM User bob has no", "running", "client: its user lacks a right (NOPERM User bob"),
+        ("ERR The user executing the script can't run" + INSIDE, "running", "lacks a right (ERR"),
+        ("ERR ACL failure in script: User" + INSIDE, "running", "lacks a right (ERR ACL failure"),
         ("WRONGTYPE Operation" + INSIDE, "running", "prefix: under 'p' there is a key that is"),
         ("MOVED 5 a:1", "running", "give the driver a RedisCluster, or a URL redis+cluster://"),
     ],

@@ -57,7 +57,7 @@ _NO_TX: Final = (
     "Redis has no transaction that could hold both your data and the job: enqueue after your "
     "commit. If the process dies in between, the job is missing; where that must not be, write "
     "what to enqueue into a table in your transaction, and enqueue from there with a unique key "
-    f"(an outbox, see {DOCS}/README.md)"
+    f"(an outbox, see {DOCS}/transactions.md)"
 )
 
 
@@ -121,7 +121,7 @@ class RedisDriver(BaseDriver[NoTransactions, NoTransactions]):
         self._durability = Durability(
             replicas, fsync, min(_SAFE, self._place.parameters.answer / 2)
         )
-        self._operations = Operations(keys, self.clock if self.clock_given else None)
+        self._operations = Operations(keys, self.clock if self.clock_given else None, keep_finished)
         durability = self._durability
         safe = durability.commands(keys.tag + b"safe")
         self._runner = Runner(self._place, prefix, durability, safe)

@@ -116,6 +116,8 @@ _BUSY: Final[Mapping[str, str]] = {
     "NOSCRIPT": "the server forgets our scripts as fast as they are loaded",
     "OOM": "the server's memory is full (maxmemory): nothing can be enqueued until there is room",
 }
+_NO_RIGHT_INSIDE: Final = ("The user executing the script can't", "ACL failure in script")
+"""How Redis 7.0, and how later ones, say that a command of a script is not permitted."""
 _LOGIN: Final = frozenset({"NOAUTH", "WRONGPASS", "DENIED"})
 
 
@@ -168,7 +170,7 @@ def _refused(
         if stage == "opening":
             return ConfigurationError(f"client: {place} refuses the login: {text}")
         return DriverUnavailableError(f"{place} refuses the login: {text}", outcome=outcome)
-    if code == "NOPERM":
+    if code == "NOPERM" or any(each in text for each in _NO_RIGHT_INSIDE):
         return ConfigurationError(
             f"client: its user lacks a right ({text}); which rights suffice is in {ACL}"
         )
