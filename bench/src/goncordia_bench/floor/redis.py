@@ -1,9 +1,9 @@
 """What bare redis-py does for the same effect: one script call for each step, packed strings.
 
 A job is one string: when it was made, when it is due, its claim, its state, its args. A sorted set
-has the waiting ones in order, one the running ones, one the finished ones. Nothing is checked but the
-claim, nobody is woken, no queue, kind, unique key or group is known; a job is worked by decoding its
-args and calling the handler, without a task.
+has the waiting ones in order, one the running ones, one the finished ones. Nothing is checked but
+the claim, nobody is woken, no queue, kind, unique key or group is known; a job is worked by
+decoding its args and calling the handler, without a task.
 """
 
 from __future__ import annotations

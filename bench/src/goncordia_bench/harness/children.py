@@ -51,7 +51,7 @@ def child(name: str, command: str, url: str, *words: str) -> dict[str, Any]:
 
 @contextmanager
 def trickle(name: str, url: str, jobs: int, first: int, every: float) -> Iterator[None]:
-    """Meanwhile a process of that system enqueues a job every so many seconds; killed in the end."""
+    """Meanwhile a process of that system enqueues a job every so many seconds."""
     words = ("--jobs", f"{jobs}", "--first", f"{first}", "--pauses", f"{every}", f"{every}")
     process = subprocess.Popen(
         _command(name, "produce", url, *words),
@@ -68,7 +68,7 @@ class Worker:
     """A worker process."""
 
     def __init__(self, name: str, process: subprocess.Popen[str], board: Board, log: Path) -> None:
-        self._name = name
+        self.name = name
         self._process = process
         self._log = log
         self.board = board
@@ -91,11 +91,11 @@ class Worker:
     def check(self) -> None:
         """Fail with its last words if it has ended."""
         code = self._process.poll()
-        assert code is None, f"{self._name}: exit code {code}\n{self._said()}"
+        assert code is None, f"{self.name}: exit code {code}\n{self._said()}"
 
     def expect(self, line: str) -> None:
         """Wait for a line that it says."""
-        assert self._hear() == line, f"{self._name}: {self._said()}"
+        assert self._hear() == line, f"{self.name}: {self._said()}"
 
     def _said(self) -> str:
         return self._log.read_text(encoding="utf-8", errors="replace")[-_LAST_WORDS:]
@@ -151,7 +151,7 @@ def worker(name: str, url: str, folder: Path, jobs: int, *words: str) -> Iterato
                 stderr=said,
                 text=True,
                 start_new_session=True,
-            )  # fmt: skip
+            )
         )
         found = Worker(name, process, board, log)
         stack.callback(found.kill)

@@ -51,11 +51,10 @@ def environment(name: str) -> Path:
     given = {"UV_SYSTEM_CERTS": "1"} | os.environ | {"UV_PYTHON_DOWNLOADS": "never"}
     given.pop("VIRTUAL_ENV", None)
     requirements = _REQUIREMENTS / f"{name}.txt"
-    for words in (
-        ["venv", "--clear", "--python", sys.executable, folder],
-        ["pip", "sync", "--python", python, requirements],
+    for command in (
+        [uv, "venv", "--quiet", "--clear", "--python", sys.executable, str(folder)],
+        [uv, "pip", "sync", "--quiet", "--python", str(python), str(requirements)],
     ):
-        command = [uv, words[0], "--quiet", *words[1:]]
         done = subprocess.run(command, env=given, capture_output=True, text=True, check=False)
         if done.returncode:
             raise NoInterpreterError(f"no environment from {requirements}: {done.stderr.strip()}")

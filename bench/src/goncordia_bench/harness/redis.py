@@ -33,7 +33,7 @@ class Redis:
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self._client: Any = redis.Redis.from_url(url)
+        self._client: Any = redis.Redis.from_url(url, decode_responses=True)
 
     def database(self, number: int) -> str:
         """The URL of another of its databases."""
@@ -62,6 +62,11 @@ class Redis:
         """How long it spent in scripts since it was emptied."""
         found = self._client.info("commandstats").get("cmdstat_evalsha", {"usec": 0})
         return float(found["usec"]) / 1e6
+
+    def setting(self, name: str) -> str:
+        """What it is set to."""
+        found: str = self._client.config_get(name)[name]
+        return found
 
     def version(self) -> str:
         """Its name and version."""

@@ -96,8 +96,8 @@ CASE: Final = Case(
     "Redis: fetching from a long queue",
     f"""
 One fetch of {_AT_ONCE} jobs from two installations in turn: {_FEW:,} jobs due and nothing else; and
-100,000 due behind a million of a higher priority that are scheduled for later. After each the jobs are
-given back. *On the server*: the time that the script took there.
+100,000 due behind a million of a higher priority that are scheduled for later. After each the jobs
+are given back. *On the server*: the time that the script took there.
 """,
     (Subject(OURS, _fetches),),
     (

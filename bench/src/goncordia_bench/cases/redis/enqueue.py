@@ -71,9 +71,9 @@ ENQUEUE_MANY: Final = Case(
     "Redis: enqueueing many at once",
     f"""
 {AT_ONCE:,} jobs at a time, in the fastest way that each system documents: RQ and streaQ by
-`enqueue_many`; the other peers know no batch, so 20 calls at once from coroutines (SAQ: as many as it
-lets through), or one after the other. The floor is one script call of bare redis-py. 50,000 jobs (RQ:
-5,000); in a brief run 10,000 for the peers (RQ: 1,000).
+`enqueue_many`; the other peers know no batch, so 20 calls at once from coroutines (SAQ: as many as
+it lets through), or one after the other. The floor is one script call of bare redis-py. 50,000 jobs
+(RQ: 5,000); in a brief run 10,000 for the peers (RQ: 1,000).
 """,
     subjects(_many, _NAMES),
     (

@@ -50,8 +50,9 @@ CASE: Final = Case(
     "redis-latency",
     "Redis: from enqueue to the start of the job",
     """
-One process enqueues 200 jobs (in a brief run 80), 30 to 120 ms apart; a worker in another, otherwise idle, notes when each starts, on the clock that all processes share. The
-time runs from before the call of `enqueue`. arq polls every 0.5 s; the others wait on the server.
+One process enqueues 200 jobs (in a brief run 80), 30 to 120 ms apart; a worker in another, which is
+idle otherwise, notes when each starts, on the clock that all processes share. The time runs from
+before the call of `enqueue`. arq polls every 0.5 s; the others wait on the server.
 *Idle*: the processor time of a worker with nothing to do, as a share of one core.
 """,
     subjects(_latency, _NAMES),

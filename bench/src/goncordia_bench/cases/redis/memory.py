@@ -27,9 +27,9 @@ CASE: Final = Case(
     "redis-memory",
     "Redis: memory of a waiting job",
     """
-What the server's `used_memory` grows by for each of 100,000 jobs that wait (RQ: 10,000; in a brief run
-20,000 of the peers, RQ: 2,000): args of 75 bytes as JSON, one queue, no tags; each system serializes
-them as it does unless told.
+What the server's `used_memory` grows by for each of 100,000 jobs that wait (RQ: 10,000; in a brief
+run 20,000 of the peers, RQ: 2,000): args of 75 bytes as JSON, one queue, no tags; each system
+serializes them as it does unless told.
 """,
     subjects(_waiting, _NAMES),
     (

@@ -1,9 +1,10 @@
 """Celery on Redis, by kombu.
 
-Settings: from its guide of optimizing: no result backend and ``ignore_result``, no events, no gossip,
-mingle or heartbeat between workers, a prefetch of many for jobs that are short. ``acks_late``, which
-it advises for tasks that may run twice, so that it acknowledges after the work as the others do. What a
-dead worker had is given back after the ``visibility_timeout``, 1 h unless told.
+Settings, from its guide of optimizing: no result backend and ``ignore_result``, no events, no
+gossip, mingle or heartbeat between workers, a prefetch of many for jobs that are short, threads.
+``acks_late``, which it advises for tasks that may run twice, so that it acknowledges after the work
+as the others do. What a dead worker had is given back after the ``visibility_timeout``, 1 h unless
+told.
 """
 # mypy: disable-error-code="import-not-found,untyped-decorator"
 # pyright: reportMissingImports=false

@@ -1,8 +1,8 @@
 """Taskiq with the stream broker of taskiq-redis. It acknowledges after the work.
 
 Settings: no result backend, unless told; 100 tasks at once (its own default), and as many fetched
-beyond them. Types of the args are not checked anew. A message that nobody acknowledged is taken over
-after ``idle_timeout``, 10 min unless told, and only when another message comes.
+beyond them. Types of the args are not checked anew. A message that nobody acknowledged is taken
+over after ``idle_timeout``, 10 min unless told, and only when another message comes.
 """
 # mypy: disable-error-code="import-not-found,untyped-decorator"
 # pyright: reportMissingImports=false
