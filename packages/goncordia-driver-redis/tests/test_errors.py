@@ -59,7 +59,13 @@ def parsed(line: str) -> Exception:
         ("ERR max number of clients reached", DriverBusyError, "not_applied", False, "maxclients"),
         ("OOM command not" + INSIDE, DriverBusyError, "unknown", False, "memory is full"),
         ("READONLY x" + INSIDE, DriverUnavailableError, "unknown", False, "is a replica"),
-        ("NOAUTH Authentication", DriverUnavailableError, "not_applied", False, "the login"),
+        (
+            "NOAUTH Authentication required.",
+            DriverUnavailableError,
+            "not_applied",
+            False,
+            "the login",
+        ),
         ("WRONGPASS invalid", DriverUnavailableError, "not_applied", False, "the login"),
         ("ERR x" + INSIDE, DriverError, "unknown", False, "refuses a call: ERR x"),
         ("ERR x", DriverError, "not_applied", False, "refuses a call: ERR x"),
@@ -195,11 +201,12 @@ async def test_too_many_clients(new_job: NewJobs, a_server: Servers) -> None:
             results = await asyncio.gather(
                 *[executor.insert_many([job]) for job in jobs], return_exceptions=True
             )
-            refused = [each for each in results if isinstance(each, DriverBusyError)]
+            refused = [each for each in results if isinstance(each, DriverError)]
             assert len(refused) + sum(isinstance(each, list) for each in results) == len(jobs)
             assert refused
-            assert "maxclients" in str(refused[0])
-            assert refused[0].outcome == "not_applied"
+            # Its answer may be lost: the server hangs up at once.
+            assert {type(each) for each in refused} <= {DriverBusyError, DriverUnavailableError}
+            assert {each.outcome for each in refused} == {"not_applied"}
 
 
 async def test_a_replica(new_job: NewJobs, server: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -111,8 +111,8 @@ async def test_a_client_of_sentinels(redis_sentinel_url: str, new_job: NewJobs) 
         await works(RedisDriver(client, prefix=f"given-{new_job().id.hex}"), new_job)
         assert await client.ping()
     finally:
-        await client.aclose()
-        await sentinel.aclose()
+        for each in (client, *sentinel.sentinels):
+            await each.aclose()
 
 
 async def test_a_synchronous_client_serves_synchronous_code_only(

@@ -44,7 +44,6 @@ ACL: Final = f"{DOCS}/acl.md"
 
 _CODES: Final[Mapping[type[Exception], str]] = {
     theirs.AskError: "ASK",
-    theirs.AuthenticationError: "WRONGPASS",
     theirs.BusyLoadingError: "LOADING",
     theirs.ClusterDownError: "CLUSTERDOWN",
     theirs.MasterDownError: "MASTERDOWN",
@@ -88,6 +87,8 @@ def code_of(error: Exception) -> str | None:
     code = getattr(error, "status_code", None) or _CODES.get(type(error))
     if code is not None:
         return str(code)
+    if isinstance(error, theirs.AuthenticationError):
+        return "NOAUTH" if "required" in str(error) else "WRONGPASS"
     if not isinstance(error, theirs.ResponseError):
         return "ERR" if _TOO_MANY in str(error) else None
     word = str(error).partition(" ")[0]
