@@ -66,11 +66,12 @@ class _Runner:
     def _failed(self, error: Exception, generation: int, call: Call[Any]) -> Verdict:
         """What it means that a call has failed."""
         found = self.judged(error, "running", writes=call.script.writes)
-        if found.moved:
+        lost = code_of(error) is None
+        # Where others know where the primary is, they may know of another by now.
+        if found.moved or (lost and self.place.moves):
             self.place.forget(generation, getattr(error, "node_addr", None))  # MOVED's
         # Who only reads may read again, on another connection.
-        lost = code_of(error) is None and not call.script.writes
-        return found._replace(again=found.again or lost)
+        return found._replace(again=found.again or (lost and not call.script.writes))
 
     def _settled(self, call: Call[T], answers: Sequence[Any]) -> T:
         """What the answers to a call, and to what makes it safe, mean."""
