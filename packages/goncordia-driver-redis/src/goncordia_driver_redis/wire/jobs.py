@@ -38,20 +38,22 @@ from goncordia.driver import (
     NewJob,
     UniqueHold,
 )
+from goncordia_driver_redis.wire.layout import NUMBERS
 from goncordia_driver_redis.wire.times import from_micros, micros, when_to_wire
 
 __all__ = ["JobReader", "encode_job"]
 
-_FULL: Final = 1
-_GROUPED: Final = 2
-_UNIQUE: Final = 4
-_RUN_AT: Final = 8
-_LIMITED: Final = 16
-_AFTER: Final = 32
-_TAIL: Final = 64
-
-_STARTED: Final = 2
-_CANCEL: Final = 4
+_FULL: Final = NUMBERS["FULL"]
+_GROUPED: Final = NUMBERS["GROUPED"]
+_UNIQUE: Final = NUMBERS["UNIQUE"]
+_RUN_AT: Final = NUMBERS["RUN_AT"]
+_LIMITED: Final = NUMBERS["LIMITED"]
+_AFTER: Final = NUMBERS["AFTER"]
+_TAIL: Final = NUMBERS["TAIL"]
+_RUNNING: Final = NUMBERS["RUNNING"]
+_FAILED: Final = NUMBERS["FAILED"]
+_STARTED: Final = NUMBERS["STARTED"]
+_CANCEL: Final = NUMBERS["CANCEL_ASKED"]
 
 _FRESH: Final = Struct("<BHd")
 _HEAD: Final = Struct("<BHddBBiidd16sd16sdH")
@@ -120,7 +122,7 @@ def encode_job(job: NewJob) -> bytes:
     times = limit = group = unique = b""
     if job.run_at is not None:
         kind, number = when_to_wire(job.run_at)
-        flags |= _RUN_AT | (_AFTER if kind == 1 else 0)
+        flags |= _RUN_AT | (_AFTER if kind == NUMBERS["IN"] else 0)
         times = _D.pack(number)
     if job.max_attempts is not None:
         flags |= _LIMITED
@@ -231,7 +233,7 @@ class JobReader:
             group_limit = group_limit or free_limit
             hold = hold or free_hold
         claim = None
-        if state == 1 and session is not None:
+        if state == _RUNNING and session is not None:
             holder = self._sessions.get(session)
             if holder is None:
                 holder = self._sessions[session] = UUID(bytes=session)
@@ -277,7 +279,7 @@ class JobReader:
     def _waiting(self, run_at: float, marks: int) -> JobState:
         if run_at <= self._now:
             return JobState.AVAILABLE
-        return JobState.RETRYABLE if marks & 1 else JobState.SCHEDULED
+        return JobState.RETRYABLE if marks & _FAILED else JobState.SCHEDULED
 
 
 def _hold_from_wire(hold: float) -> UniqueHold:

@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from goncordia.driver import Change, FetchRequest, Finish, JobState, ListFilter, Mark
+from goncordia_driver_redis.wire.layout import NUMBERS
 from goncordia_driver_redis.wire.times import micros, when_to_wire
 
 __all__ = ["encode_change", "encode_fetch", "encode_filter", "encode_finish", "encode_mark"]
@@ -17,8 +18,13 @@ _MARK: Final = Struct("<16s16sdB")
 _CHANGE: Final = Struct("<16sBBd")
 _LENGTH: Final = Struct("<I")
 _TO: Final = {
-    "complete": 0, "retry": 1, "snooze": 2, "release": 3, "discard": 4, "cancel": 5,
-}  # fmt: skip
+    "complete": NUMBERS["COMPLETE"],
+    "retry": NUMBERS["RETRY"],
+    "snooze": NUMBERS["SNOOZE"],
+    "release": NUMBERS["RELEASE"],
+    "discard": NUMBERS["DISCARD"],
+    "cancel": NUMBERS["CANCEL"],
+}
 _ACTIONS: Final = {"cancel": 0, "retry": 1, "reschedule": 2, "delete": 3}
 _STATE_BITS: Final = {
     JobState.AVAILABLE: 1,
@@ -29,10 +35,10 @@ _STATE_BITS: Final = {
     JobState.DISCARDED: 32,
     JobState.CANCELLED: 64,
 }
-_RESCUE: Final = 4
-_ERROR: Final = 8
-_OUTPUT: Final = 16
-_CHECKPOINT: Final = 32
+_RESCUE: Final = NUMBERS["RESCUE"]
+_ERROR: Final = NUMBERS["ERROR"]
+_OUTPUT: Final = NUMBERS["OUTPUT"]
+_CHECKPOINT: Final = NUMBERS["CHECKPOINT"]
 _pack: Final = msgspec.msgpack.Encoder().encode
 
 

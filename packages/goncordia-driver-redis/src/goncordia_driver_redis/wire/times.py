@@ -10,14 +10,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from goncordia.driver import After, When
+from goncordia_driver_redis.wire.layout import NUMBERS
 
 __all__ = ["from_micros", "micros", "seconds_to_micros", "when_to_wire"]
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
-_DAY: Final = timedelta(days=1)
-_FIRST: Final = (datetime.min.replace(tzinfo=UTC) + _DAY - _EPOCH) // _MICROSECOND
-_LAST: Final = (datetime.max.replace(tzinfo=UTC) - _DAY - _EPOCH) // _MICROSECOND
+_FIRST: Final = NUMBERS["FIRST_TIME"]
+_LAST: Final = NUMBERS["LAST_TIME"]
 _LONGEST: Final = _LAST - _FIRST
 
 
@@ -37,9 +37,9 @@ def seconds_to_micros(seconds: float) -> int:
 
 
 def when_to_wire(when: When) -> tuple[int, int]:
-    """How scripts take it: 0 now, 1 so many microseconds from now, 2 a time; and the number."""
+    """How scripts take it: ``NOW``, ``IN`` or ``AT``, and the microseconds."""
     if when is None:
-        return 0, 0
+        return NUMBERS["NOW"], 0
     if isinstance(when, After):
-        return 1, seconds_to_micros(when.seconds)
-    return 2, micros(when.when)
+        return NUMBERS["IN"], seconds_to_micros(when.seconds)
+    return NUMBERS["AT"], micros(when.when)

@@ -60,17 +60,21 @@ local function index_upkeep()
 end
 
 local function index_append(start, ids)
-  if not start then
-    start = NOBODY
-    call('ZADD', T .. 'i', 0, start)
-  end
+  if start == NOBODY then call('ZADD', T .. 'i', 0, start) end
   if call('APPEND', T .. 'i:' .. start, ids) > 8192 then index_upkeep()(start) end
 end
 
--- Takes ids in, all between the lowest and the highest, whose chunk is known.
+-- Takes ids in, all between the lowest and the highest, whose chunk is known. Each chunk gets all of
+-- its own before it may be cut: an id that was there before must not be found alive in it and then
+-- come a second time.
 local function index_add(ids, lowest, highest, start)
   if lowest == highest or start == chunk_of(highest) then
-    return index_append(start, table.concat(ids))
+    return index_append(start or NOBODY, table.concat(ids))
   end
-  for _, id in ipairs(ids) do index_append(chunk_of(id), id) end
+  local chunks = {}
+  for _, id in ipairs(ids) do
+    local own = chunk_of(id) or NOBODY
+    chunks[own] = (chunks[own] or '') .. id
+  end
+  for own, some in pairs(chunks) do index_append(own, some) end
 end
