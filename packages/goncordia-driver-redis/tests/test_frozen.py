@@ -49,6 +49,27 @@ async def test_a_frozen_server_is_not_waited_for(
     assert result.status in {"INSERTED", "REPLAYED"}
 
 
+async def test_readers_ask_again_when_cut_off_but_not_when_nobody_answers(
+    hasty: RedisDriver, server: RedisServer, new_job: NewJobs
+) -> None:
+    executor, job = hasty.executor(), new_job()
+    await executor.insert_many([job])
+    server.freeze()
+    with pytest.raises(DriverUnavailableError, match="did not answer in time") as failed:
+        await executor.get_many([job.id])
+    assert failed.value.outcome == "not_applied"
+    server.thaw()
+    (row,) = await executor.get_many([job.id])
+    assert row is not None
+    for _ in range(5):
+        link: Any = await (await hasty._pools.get()).acquire()
+        link.is_usable = lambda: True  # it is not looked at before it is used
+        (await hasty._pools.get()).release(link, clean=True)
+        server.ask("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+        (row,) = await executor.get_many([job.id])
+        assert row is not None
+
+
 async def test_nor_by_synchronous_code(
     hasty: RedisDriver, server: RedisServer, new_job: NewJobs
 ) -> None:

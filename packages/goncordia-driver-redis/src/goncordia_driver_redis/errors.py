@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from typing import Final, Literal, NamedTuple, Protocol
 
@@ -21,6 +20,7 @@ __all__ = [
     "ACL",
     "DOCS",
     "ERRORS",
+    "LATE",
     "Stage",
     "Verdict",
     "Where",
@@ -38,6 +38,9 @@ ERRORS: Final[tuple[type[Exception], ...]] = (
     EOFError,  # asyncio's, for half an answer
 )
 """What redis-py raises when something goes wrong outside of this process."""
+
+LATE: Final[tuple[type[Exception], ...]] = (TimeoutError, theirs.TimeoutError)
+"""Of these, those that say that no answer came in time."""
 
 DOCS: Final = "https://github.com/goncordia/goncordia-python/tree/main/docs/redis"
 ACL: Final = f"{DOCS}/acl.md"
@@ -191,8 +194,7 @@ def _lost(error: Exception, place: Where, stage: Stage, *, writes: bool) -> Gonc
         return DriverUnavailableError(
             f"could not connect to {place}: {reason}", outcome="not_applied"
         )
-    late = isinstance(error, TimeoutError | theirs.TimeoutError | asyncio.TimeoutError)
-    how = "did not answer in time" if late else f"broke the connection: {reason}"
+    how = "did not answer in time" if isinstance(error, LATE) else f"broke the connection: {reason}"
     return DriverUnavailableError(f"{place} {how}", outcome="unknown" if writes else "not_applied")
 
 

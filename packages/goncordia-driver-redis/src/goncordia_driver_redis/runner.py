@@ -15,7 +15,7 @@ from goncordia.errors import DriverError, DriverUnavailableError
 from goncordia_driver_redis.clients.links import AsyncLink, SyncLink, connect_sync
 from goncordia_driver_redis.clients.places import Place
 from goncordia_driver_redis.durability import Durability
-from goncordia_driver_redis.errors import ERRORS, Stage, Verdict, code_of, verdict
+from goncordia_driver_redis.errors import ERRORS, LATE, Stage, Verdict, code_of, verdict
 from goncordia_driver_redis.operations.call import Argument, Call, Op
 from goncordia_driver_redis.packing import evalsha, packed
 from goncordia_driver_redis.sync_pool import SyncPool
@@ -26,6 +26,8 @@ T = TypeVar("T")
 
 _PAUSES: Final = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8, None)
 """Seconds before a call is sent again that was certainly not applied, at most; None: no more."""
+_PATIENCE: Final = 3.0
+"""Seconds after which nothing is sent again."""
 
 
 _LOADS: Final = 3
@@ -70,8 +72,9 @@ class _Runner:
         # Where others know where the primary is, they may know of another by now.
         if found.moved or (lost and self.place.moves):
             self.place.forget(generation, getattr(error, "node_addr", None))  # MOVED's
-        # Who only reads may read again, on another connection.
-        return found._replace(again=found.again or (lost and not call.script.writes))
+        # Who only reads may read again, on another connection, unless the server stands still.
+        reads = lost and not call.script.writes and not isinstance(error, LATE)
+        return found._replace(again=found.again or reads)
 
     def _settled(self, call: Call[T], answers: Sequence[Any]) -> T:
         """What the answers to a call, and to what makes it safe, mean."""
@@ -134,6 +137,7 @@ class Runner(_Runner):
         return answer
 
     async def _call(self, pool: Pool[AsyncLink], call: Call[T], *, durable: bool) -> T:
+        until = time.monotonic() + _PATIENCE
         for pause in _PAUSES:
             cause: Exception
             try:
@@ -151,7 +155,7 @@ class Runner(_Runner):
                     clean = isinstance(error, ResponseError)
                 finally:
                     pool.release(link, clean=clean)
-            if pause is None or not found.again:
+            if pause is None or not found.again or time.monotonic() > until:
                 raise found.error from cause
             await asyncio.sleep(random.uniform(pause / 2, pause))
         raise AssertionError  # the last pause is None
@@ -235,6 +239,7 @@ class SyncRunner(_Runner):
         return answer
 
     def _call(self, pool: SyncPool, call: Call[T], *, durable: bool) -> T:
+        until = time.monotonic() + _PATIENCE
         for pause in _PAUSES:
             cause: Exception
             try:
@@ -252,7 +257,7 @@ class SyncRunner(_Runner):
                     clean = isinstance(error, ResponseError)
                 finally:
                     pool.release(link, clean=clean)
-            if pause is None or not found.again:
+            if pause is None or not found.again or time.monotonic() > until:
                 raise found.error from cause
             time.sleep(random.uniform(pause / 2, pause))
         raise AssertionError  # the last pause is None
