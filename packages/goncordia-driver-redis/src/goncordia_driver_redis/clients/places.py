@@ -177,6 +177,7 @@ class ClusterPlace(Place):
         super().__init__(parameters)
         self._given = list(nodes)
         self._known: list[Address] = []
+        self._owner: Address | None = None
         self._slot = int(key_slot(key))
         self._remap = remap
 
@@ -200,6 +201,7 @@ class ClusterPlace(Place):
                 continue
             owner = self._read(answer, node)
             if owner is not None:
+                self._owner = owner
                 return self.parameters.at(owner)
         raise DriverUnavailableError(
             f"no node of {self} tells who has the slot {self._slot} of our keys: "
@@ -228,4 +230,8 @@ class ClusterPlace(Place):
         return Address(*(self._remap((host, port)) if self._remap is not None else (host, port)))
 
     def __str__(self) -> str:
-        return f"the cluster at {', '.join(map(str, self._given))}"
+        given = ", ".join(map(str, self._given))
+        if self._owner is None or self._owner in self._given:
+            return f"the cluster at {given}"
+        # What the nodes tell may be an address that cannot be reached from here.
+        return f"{self._owner}, where the cluster at {given} says that our keys are"
