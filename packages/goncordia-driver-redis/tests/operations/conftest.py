@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any, TypeVar
 from uuid import UUID
@@ -24,6 +24,7 @@ from goncordia_driver_redis.wire.layout import NUMBERS
 
 T = TypeVar("T")
 SESSION = UUID(int=7)
+_WORKED_OUT = set(b"l w h gl gq hg gr f r c cr d dh dk u".split())
 
 
 @pytest.fixture(scope="session")
@@ -104,7 +105,8 @@ class Bare:
 
     def dump(self) -> dict[bytes, Any]:
         """All keys with what they hold."""
-        return {key: self._held(key) for key in self.client.keys(b"*")}
+        every: Any = self.client.keys(b"*")
+        return {key: self._held(key) for key in every}
 
     def _held(self, key: bytes) -> Any:
         client: Any = self.client
@@ -166,10 +168,7 @@ class Audit:
             for key, held in parts.items()
             if held
         }
-        kinds = {key.split(b":", 1)[0] for key in expected} | {
-            b"l", b"w", b"h", b"gl", b"gq", b"hg", b"gr", b"f", b"r", b"c", b"cr", b"d", b"dh", b"dk",
-            b"u",
-        }  # fmt: skip
+        kinds = {key.split(b":", 1)[0] for key in expected} | _WORKED_OUT
         found = {key: held for key, held in self.stored.items() if key.split(b":", 1)[0] in kinds}
         assert found == expected
         self.index()
@@ -279,7 +278,8 @@ def _lane(row: JobRow) -> tuple[Any, ...]:
 
 
 def _micros(row: JobRow, field: str = "run_at") -> float:
-    return round(getattr(row, field).timestamp() * 1_000_000)
+    time: datetime = getattr(row, field)
+    return round(time.timestamp() * 1_000_000)
 
 
 def _failed(audit: Audit, row: JobRow) -> bool:

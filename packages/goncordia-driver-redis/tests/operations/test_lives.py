@@ -8,13 +8,14 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-import redis
+from redis.exceptions import OutOfMemoryError
 
 from goncordia.driver import (
     After,
     At,
     Change,
     Finish,
+    FinishTo,
     JobState,
     ListFilter,
     PruneRequest,
@@ -149,7 +150,7 @@ def test_with_memory_full_jobs_end_and_none_begin(bare: Any) -> None:
     (row,) = bare.claim()
     bare.client.config_set("maxmemory", 1)
     try:
-        with pytest.raises(redis.exceptions.OutOfMemoryError):
+        with pytest.raises(OutOfMemoryError):
             bare.add()
         bare(bare.ops.session_beat(row.claim.session, 60))
         outcomes = bare(bare.ops.finish_many([Finish(row.claim, "complete")]))
@@ -191,7 +192,7 @@ def test_counts_by_state_are_those_of_a_look_at_each_job(bare: Any) -> None:
     bare.open()
     bare(bare.ops.insert_many([bare.job() for _ in range(8)]))
     bare.add(run_at=After(9))
-    ends = ["complete", "discard", "cancel", "retry"]
+    ends: list[FinishTo] = ["complete", "discard", "cancel", "retry"]
     rows = bare.claim(6)
     bare(
         bare.ops.finish_many(

@@ -39,7 +39,7 @@ def _refused(bare: Any, act: Callable[[], Any]) -> None:
 def test_an_insert_writes_nothing(bare: Any, name: bytes) -> None:
     bare.add()
     _spoil(bare, name)
-    _refused(bare, lambda: bare.add())
+    _refused(bare, bare.add)
 
 
 @pytest.mark.parametrize("name", GROUP_KEYS)
@@ -54,7 +54,7 @@ def test_a_fetch_claims_nothing(bare: Any, name: bytes) -> None:
     bare.open()
     bare.add()
     _spoil(bare, name)
-    _refused(bare, lambda: bare.claim())
+    _refused(bare, bare.claim)
 
 
 def test_a_finish_changes_nothing(bare: Any) -> None:

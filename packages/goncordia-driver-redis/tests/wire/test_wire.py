@@ -89,7 +89,7 @@ def test_wakes_of_a_later_version_are_a_gap() -> None:
 
 @pytest.mark.parametrize("prefix", ["", "a" * 101, "a{b", "a}b", "a b", "a\nb", "\x00", 7])
 def test_bad_prefixes_are_refused(prefix: str) -> None:
-    with pytest.raises(ConfigurationError, match="^prefix: "):
+    with pytest.raises(ConfigurationError, match=r"^prefix: "):
         Keys(prefix)
 
 

@@ -65,7 +65,7 @@ _PRIORITY: Final = Struct("<h")
 _GROUP_LIMIT: Final = Struct("<I")
 _KEY: Final = Struct("<32sd")
 
-_USUAL: Final = ("json", 1, None, (), {}, 0, 0.0)
+_USUAL: Final[tuple[Any, ...]] = ("json", 1, None, (), {}, 0, 0.0)
 _STATES: Final = (
     JobState.AVAILABLE,
     JobState.RUNNING,
@@ -216,7 +216,7 @@ class JobReader:
                 (limit,) = _I4.unpack_from(raw, at)
                 at += 4
         head = raw[at:size]
-        commons = self._commons[flags >> 1 & 3]
+        commons: dict[bytes, _Common] = self._commons[flags >> 1 & 3]
         common = commons.get(head)
         if common is None:
             common = commons[head] = _read_common(flags, head)
@@ -239,6 +239,7 @@ class JobReader:
                 holder = self._sessions[session] = UUID(bytes=session)
             claim = Claim(job_id, holder, int(fetch_no))
         created_at = self._when(created)
+        reported: JobState = _STATES[state] if state else self._waiting(run_at, marks)
         return JobRow(
             job_id,
             kind,
@@ -256,7 +257,7 @@ class JobReader:
             "active" if hold == 0 else _hold_from_wire(hold),
             group,
             group_limit,
-            _STATES[state] if state else self._waiting(run_at, marks),
+            reported,
             attempt,
             worker,
             claim,

@@ -62,12 +62,12 @@ def read_outcomes(answer: Sequence[int]) -> list[Outcome]:
 
 def read_changes(answer: Sequence[Sequence[Any]]) -> list[Changed]:
     """What became of each change."""
-    return [
-        Changed(
-            _CHANGES[each[0] >> 4], _STATES[each[0] & 15], UUID(bytes=each[1]) if each[1:] else None
-        )
-        for each in answer
-    ]
+    return [_read_change(*each) for each in answer]
+
+
+def _read_change(number: int, holder: bytes | None = None) -> Changed:
+    status, state = _CHANGES[number >> 4], _STATES[number & 15]
+    return Changed(status, state, None if holder is None else UUID(bytes=holder))
 
 
 def read_jobs(
