@@ -216,7 +216,8 @@ class JobReader:
                 (limit,) = _I4.unpack_from(raw, at)
                 at += 4
         head = raw[at:size]
-        commons: dict[bytes, _Common] = self._commons[flags >> 1 & 3]
+        which: int = flags >> 1 & 3
+        commons = self._commons[which]
         common = commons.get(head)
         if common is None:
             common = commons[head] = _read_common(flags, head)
@@ -239,7 +240,6 @@ class JobReader:
                 holder = self._sessions[session] = UUID(bytes=session)
             claim = Claim(job_id, holder, int(fetch_no))
         created_at = self._when(created)
-        reported: JobState = _STATES[state] if state else self._waiting(run_at, marks)
         return JobRow(
             job_id,
             kind,
@@ -257,7 +257,7 @@ class JobReader:
             "active" if hold == 0 else _hold_from_wire(hold),
             group,
             group_limit,
-            reported,
+            self._reported(state, run_at, marks),
             attempt,
             worker,
             claim,
@@ -277,7 +277,9 @@ class JobReader:
             time = self._times[stored] = from_micros(stored)
         return time
 
-    def _waiting(self, run_at: float, marks: int) -> JobState:
+    def _reported(self, state: int, run_at: float, marks: int) -> JobState:
+        if state:
+            return _STATES[state]
         if run_at <= self._now:
             return JobState.AVAILABLE
         return JobState.RETRYABLE if marks & _FAILED else JobState.SCHEDULED
