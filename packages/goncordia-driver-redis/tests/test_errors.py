@@ -207,6 +207,9 @@ async def test_too_many_clients(new_job: NewJobs, a_server: Servers) -> None:
             # Its answer may be lost: the server hangs up at once.
             assert {type(each) for each in refused} <= {DriverBusyError, DriverUnavailableError}
             assert {each.outcome for each in refused} == {"not_applied"}
+            # The connection that is there stays in use.
+            (result,) = await executor.insert_many([new_job()])
+            assert result.status == "INSERTED"
 
 
 async def test_a_replica(new_job: NewJobs, server: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -72,6 +72,17 @@ def test_only_the_generation_that_was_wrong_is_forgotten() -> None:
     assert place.generation == 1
 
 
+def test_what_is_in_doubt_is_looked_for_and_good_connections_stay() -> None:
+    place = sentinels()
+    found(place, {A: [b"h", b"7"]})
+    place.doubt()
+    assert found(place, {A: [b"h", b"7"]})[1] == [A]
+    assert place.generation == 0
+    place.doubt()
+    found(place, {A: [b"i", b"8"]})
+    assert place.generation == 1
+
+
 def test_sentinels_that_do_not_know() -> None:
     with pytest.raises(ConfigurationError, match=r"a:1, b:2, c:3\) know no primary 'jobs'"):
         found(sentinels(), {A: None, B: None, C: None})
@@ -109,9 +120,7 @@ def test_a_host_that_is_not_told_is_the_one_that_was_asked(host: bytes | None) -
 
 
 def test_nobody_has_the_slot() -> None:
-    with pytest.raises(
-        DriverUnavailableError, match=f"has the slot {SLOT} of our keys: nobody"
-    ):
+    with pytest.raises(DriverUnavailableError, match=f"has the slot {SLOT} of our keys: nobody"):
         found(cluster(), {A: [], B: slots((b"x", 5), mine=1)})
     loading = ResponseError("LOADING")
     with pytest.raises(DriverUnavailableError, match="LOADING"):

@@ -69,9 +69,10 @@ class _Runner:
         """What it means that a call has failed."""
         found = self.judged(error, "running", writes=call.script.writes)
         lost = code_of(error) is None
-        # Where others know where the primary is, they may know of another by now.
-        if found.moved or (lost and self.place.moves):
+        if found.moved:
             self.place.forget(generation, getattr(error, "node_addr", None))  # MOVED's
+        elif lost:
+            self.place.doubt()
         # Who only reads may read again, on another connection, unless the server stands still.
         reads = lost and not call.script.writes and not isinstance(error, LATE)
         return found._replace(again=found.again or reads)

@@ -160,9 +160,9 @@ async def connect(place: Place, *, protocol: int | None = None) -> AsyncLink:
         DriverUnavailableError: nobody knows where it is, or it is none any more.
         Exception: redis-py's.
     """
-    generation = place.generation
     try:
         found = await _found(place.find())
+        generation = place.generation
         if protocol is not None:
             found = found.speaking(protocol)
         link = await _linked(place, found, generation)
@@ -173,7 +173,7 @@ async def connect(place: Place, *, protocol: int | None = None) -> AsyncLink:
             await link.aclose()
             raise
     except Exception:
-        place.forget(generation)
+        place.doubt()
         raise
     return link
 
@@ -230,9 +230,9 @@ def connect_sync(place: Place, answer: float | None = None) -> SyncLink:
         place: where the primary is.
         answer: seconds for an answer; None: as the parameters say.
     """
-    generation = place.generation
     try:
         found = _found_sync(place.find())
+        generation = place.generation
         link = SyncLink(found.synchronous(answer), place, generation)
         try:
             link.connection.connect()
@@ -242,7 +242,7 @@ def connect_sync(place: Place, answer: float | None = None) -> SyncLink:
             link.close()
             raise
     except Exception:
-        place.forget(generation)
+        place.doubt()
         raise
     return link
 

@@ -47,6 +47,11 @@ class Place(ABC):
         self.parameters = parameters
         self.generation = 0
         self._found: Parameters | None = None
+        self._last: Parameters | None = None
+
+    def doubt(self) -> None:
+        """It may not be there any more: look again before the next connection is made."""
+        self._found = None
 
     def forget(self, generation: int, address: tuple[str, int] | None = None) -> None:
         """It is not where it was in this generation.
@@ -57,7 +62,7 @@ class Place(ABC):
         """
         if generation == self.generation:
             self.generation += 1
-            self._found = None if address is None else self._at(*address)
+            self._last = self._found = None if address is None else self._at(*address)
 
     def _at(self, host: str, port: int) -> Parameters | None:
         """How to connect to where a node thinks that it is; None: ask others."""
@@ -70,12 +75,12 @@ class Place(ABC):
             DriverUnavailableError: nobody knows now.
             ConfigurationError: those who were asked know no such thing.
         """
-        found = self._found
-        if found is None:
-            generation = self.generation
-            found = yield from self._look()
-            if generation == self.generation:
-                self._found = found
+        if self._found is not None:
+            return self._found
+        found = yield from self._look()
+        if self._last is not None and found != self._last:
+            self.generation += 1  # connections to where it was are of no use
+        self._found = self._last = found
         return found
 
     @abstractmethod
