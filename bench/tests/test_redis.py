@@ -135,7 +135,9 @@ def started(board: Board, jobs: int) -> Worker:
     """A worker that has nothing but a board."""
     for n in range(jobs):
         board.note(n)
-    return Worker("nobody", subprocess.Popen([sys.executable, "-c", ""]), board, board.path)
+    return Worker(
+        "nobody", subprocess.Popen([sys.executable, "-c", ""], text=True), board, board.path
+    )
 
 
 def test_a_board_tells_who_started_and_when(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, Final
+from uuid import uuid4
 
 from goncordia_bench.harness.board import Board
 from goncordia_bench.harness.environment import environment
@@ -135,9 +136,9 @@ def worker(name: str, url: str, folder: Path, jobs: int, *words: str) -> Iterato
         jobs: the numbers of the jobs are below this.
         words: more for it.
     """
-    number = sum(1 for _ in folder.glob("board-*"))
-    board = Board(folder / f"board-{number}", jobs)
-    log = folder / f"log-{number}"
+    own = uuid4().hex
+    board = Board(folder / f"board-{own}", jobs)
+    log = folder / f"log-{own}"
     with ExitStack() as stack:
         said = stack.enter_context(log.open("w", encoding="utf-8"))
         process = stack.enter_context(

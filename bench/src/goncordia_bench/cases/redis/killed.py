@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,8 @@ from goncordia_bench.systems_redis import OURS, PEERS
 __all__ = ["CASE"]
 
 _JOBS: Final = 10
-_CAP: Final = 120
+_CAP: Final = 180
+_SET_UP_AT_ONCE: Final = 3
 _EVERY: Final = 0.5
 _HOUR: Final = "3600"
 _QUICK_LEASE: Final = "2"
@@ -35,9 +37,10 @@ class _Held:
     killed: int
 
     def again(self) -> dict[int, float]:
-        """Of those that did: how many seconds later."""
+        """Of those that did in time: how many seconds later."""
         starts = self.other.board.starts()
-        return {n: (starts[n] - self.killed) / 1e9 for n in self.jobs if n in starts}
+        after = {n: (starts[n] - self.killed) / 1e9 for n in self.jobs if n in starts}
+        return {n: seconds for n, seconds in after.items() if seconds <= _CAP}
 
 
 def _begun(one: Worker) -> frozenset[int]:
@@ -78,10 +81,13 @@ def _all(setting: Setting) -> Figures:
     names = (OURS,) if setting.quick else _NAMES
     figures: dict[str, float] = {}
     with ExitStack() as stack:
-        held = {
-            name: _killed(stack, name, server.database(number), setting.folder, words)
-            for number, name in enumerate(names)
-        }
+
+        def killed(name: str) -> _Held:
+            url = server.database(names.index(name))
+            return _killed(stack, name, url, setting.folder, words)
+
+        with ThreadPoolExecutor(_SET_UP_AT_ONCE) as threads:
+            held = dict(zip(names, threads.map(killed, names), strict=True))
         until = time.monotonic() + _CAP
         while time.monotonic() < until and any(len(h.again()) < len(h.jobs) for h in held.values()):
             time.sleep(_POLL)
