@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Literal
@@ -195,7 +195,8 @@ class Sentinels(Redis):
         parts = urlsplit(url)
         host, _, port = parts.netloc.rpartition(":")
         name, _, database = parts.path.strip("/").partition("/")
-        sentinels = redis.asyncio.Sentinel([(host, int(port))])
+        sentinel_class: Any = redis.asyncio.Sentinel  # its types say little
+        sentinels = sentinel_class([(host, int(port))])
         async with sentinels.master_for(name, db=int(database)) as client:
             yield client
         for sentinel in sentinels.sentinels:
@@ -321,7 +322,7 @@ class TestValkeyWhole(Valkey, DriverConformance):
 
 
 # They are not alone: what only a server tells or is told is proved on those above.
-SHARED = dict.fromkeys(
+SHARED: Mapping[str, str] = dict.fromkeys(
     ("test_a_busy_backend", "test_fetch_stays_flat", "test_claimed_it_is_one_commit"),
     "the servers are shared with other tests: proved on a single server",
 )

@@ -17,8 +17,9 @@ import pytest
 from goncordia import Job
 from goncordia.driver import Change, JobState, ListFilter, NewJob
 from goncordia.errors import DriverBusyError
+from goncordia_conformance import MakeDriver
 from goncordia_conformance.backends import needed
-from goncordia_conformance.ledger import BATCH, SHORT, Ledger, Trouble, all_go_on
+from goncordia_conformance.ledger import BATCH, SHORT, Ledger, all_go_on
 from goncordia_conformance.ledger import endure as endure_rounds
 from goncordia_conformance.processes import start_workers
 from goncordia_conformance.proxy import ChaosProxy, Direction
@@ -34,6 +35,10 @@ ROUNDS = 20 if FULL else 3
 """How often each trouble comes."""
 FEW = 5 if FULL else 1
 """How often a trouble comes that takes long."""
+
+PREFIX = "chaos"
+OURS = f"{{{PREFIX}}}:"
+"""A key in the slot of our keys."""
 
 only_full = pytest.mark.skipif(not FULL, reason="GONCORDIA_FULL is not set: it takes long")
 
@@ -64,10 +69,14 @@ def proxy(server: RedisServer) -> Iterator[ChaosProxy]:
         yield proxy
 
 
+def at(url: str) -> MakeDriver:
+    return partial(RedisDriver, url, prefix=PREFIX)
+
+
 @asynccontextmanager
 async def open_ledger(url: str, **options: Any) -> AsyncIterator[Ledger]:
     """A ledger that sees the server itself."""
-    async with RedisDriver(url, **options) as driver:
+    async with RedisDriver(url, prefix=PREFIX, **options) as driver:
         await driver.migrate()
         yield Ledger(driver)
 
@@ -85,7 +94,7 @@ async def test_cut_connections(server: RedisServer, proxy: ChaosProxy) -> None:
         proxy.thaw()
 
     async with open_ledger(server.url) as ledger:
-        await endure(ledger, partial(RedisDriver, proxy.before(server.url)), cut)
+        await endure(ledger, at(proxy.before(server.url)), cut)
     assert proxy.accepted > 4 * ROUNDS
 
 
@@ -95,7 +104,7 @@ async def test_cut_directions(server: RedisServer, proxy: ChaosProxy) -> None:
         proxy.cut("up" if number % 2 else "down")
 
     async with open_ledger(server.url) as ledger:
-        await endure(ledger, partial(RedisDriver, proxy.before(server.url)), cut)
+        await endure(ledger, at(proxy.before(server.url)), cut)
 
 
 @only_full
@@ -107,7 +116,7 @@ async def test_frozen_and_slow_connections(server: RedisServer, proxy: ChaosProx
         proxy.delay(0.05, "down" if number % 2 else "up")
 
     async with open_ledger(server.url) as ledger:
-        await endure(ledger, partial(RedisDriver, proxy.before(server.url)), freeze)
+        await endure(ledger, at(proxy.before(server.url)), freeze)
 
 
 @only_full
@@ -119,17 +128,17 @@ async def test_a_server_that_cannot_be_reached(server: RedisServer, proxy: Chaos
         proxy.admit()
 
     async with open_ledger(server.url) as ledger:
-        await endure(ledger, partial(RedisDriver, proxy.before(server.url)), part)
+        await endure(ledger, at(proxy.before(server.url)), part)
 
 
 async def test_a_pool_that_is_frozen_for_longer_than_its_lease(
     server: RedisServer, proxy: ChaosProxy
 ) -> None:
-    frozen_driver = partial(RedisDriver, proxy.before(server.url))
+    frozen_driver = at(proxy.before(server.url))
     async with (
         open_ledger(server.url) as ledger,
         start_workers(frozen_driver, 1, "pool", lease=SHORT) as frozen,
-        start_workers(partial(RedisDriver, server.url), 1, "pool", lease=SHORT) as other,
+        start_workers(at(server.url), 1, "pool", lease=SHORT) as other,
     ):
         workers = [*frozen, *other]
         for worker in workers:
@@ -157,7 +166,7 @@ async def test_a_server_that_is_killed(server: RedisServer) -> None:
         await asyncio.to_thread(server.start)
 
     async with open_ledger(server.url) as ledger:
-        await endure(ledger, partial(RedisDriver, server.url), kill, calm=1.0)
+        await endure(ledger, at(server.url), kill, calm=1.0)
 
 
 @only_full
@@ -167,7 +176,7 @@ async def test_a_server_that_is_restarted(server: RedisServer) -> None:
         await asyncio.to_thread(server.start)
 
     async with open_ledger(server.url) as ledger:
-        await endure(ledger, partial(RedisDriver, server.url), restart, calm=1.0)
+        await endure(ledger, at(server.url), restart, calm=1.0)
 
 
 @only_full
@@ -178,7 +187,7 @@ async def test_a_server_that_stands_still(server: RedisServer) -> None:
         server.thaw()
 
     async with open_ledger(server.url) as ledger:
-        await endure(ledger, partial(RedisDriver, server.url), stand_still)
+        await endure(ledger, at(server.url), stand_still)
 
 
 async def test_forgotten_scripts_and_closed_connections(server: RedisServer) -> None:
@@ -187,14 +196,14 @@ async def test_forgotten_scripts_and_closed_connections(server: RedisServer) -> 
         server.ask("CLIENT", "KILL", "TYPE", "pubsub" if number % 2 else "normal", "SKIPME", "yes")
 
     async with open_ledger(server.url) as ledger:
-        await endure(ledger, partial(RedisDriver, server.url), trouble)
+        await endure(ledger, at(server.url), trouble)
 
 
 async def test_a_server_that_forgets_everything(binary: RedisBinary) -> None:
     """Without persistence all jobs are lost with it; but those that are enqueued then are run."""
     server = RedisServer.create(binary, TESTS)
     with guarded(server.run):
-        make_driver = partial(RedisDriver, server.url)
+        make_driver = at(server.url)
         async with (
             open_ledger(server.url) as ledger,
             start_workers(make_driver, 2, "pool", lease=SHORT) as workers,
@@ -260,51 +269,39 @@ async def test_a_replica_takes_over(binary: RedisBinary) -> None:
 
     with guarded(watched.run) as url:
         async with open_ledger(url, replicas=1) as ledger:
-            make_driver = partial(RedisDriver, url)
-            await endure(
-                ledger, make_driver, fail_over, rounds=FEW, calm=1.0, lease=60, forgets=True
-            )
+            await endure(ledger, at(url), fail_over, rounds=FEW, calm=1.0, lease=60, forgets=True)
 
 
 async def test_a_slot_that_moves(binary: RedisBinary) -> None:
     cluster = RedisCluster.create(binary)
 
-    def move(_: int) -> None:
-        owner = cluster.owner("{goncordia}", cluster.nodes[0])
-        cluster.move("{goncordia}", next(node for node in cluster.nodes if node != owner))
+    async def move(_: int) -> None:
+        owner = cluster.owner(OURS, cluster.nodes[0])
+        to = next(node for node in cluster.nodes if node != owner)
+        await asyncio.to_thread(cluster.move, OURS, to)
 
     with guarded(cluster.run) as url:
         async with open_ledger(url) as ledger:
-            trouble: Trouble = partial(asyncio.to_thread, move)
-            await endure(ledger, partial(RedisDriver, url), trouble)
+            await endure(ledger, at(url), move)
 
 
 @only_full
 async def test_a_node_that_fails(binary: RedisBinary) -> None:
     cluster = RedisCluster.create(binary, replicas=1, node_timeout=2000)
 
-    def fail(_: int) -> None:
-        cluster.fail_over("{goncordia}")
+    async def fail(_: int) -> None:
+        await asyncio.to_thread(cluster.fail_over, OURS)
 
     with guarded(cluster.run) as url:
         async with open_ledger(url, replicas=1) as ledger:
-            trouble: Trouble = partial(asyncio.to_thread, fail)
-            await endure(
-                ledger,
-                partial(RedisDriver, url),
-                trouble,
-                rounds=FEW,
-                calm=1.0,
-                lease=60,
-                forgets=True,
-            )
+            await endure(ledger, at(url), fail, rounds=FEW, calm=1.0, lease=60, forgets=True)
 
 
 # ---------------------------------------------------------------- the workers
 
 
 async def test_killed_workers_and_cut_connections(server: RedisServer, proxy: ChaosProxy) -> None:
-    make_driver = partial(RedisDriver, proxy.before(server.url))
+    make_driver = at(proxy.before(server.url))
     async with (
         open_ledger(server.url) as ledger,
         start_workers(make_driver, 1, "pool", lease=SHORT) as steady,

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import redis
+from redis.exceptions import NoScriptError
 
 from goncordia_conformance.backends import docker_runs
 from goncordia_conformance.marks import MISSING
@@ -264,7 +265,7 @@ async def test_loading_a_script_costs_nothing(redis_url: str, numbers: tuple[Any
     client, key = numbers
 
     async def call() -> None:
-        with pytest.raises(redis.exceptions.NoScriptError):
+        with pytest.raises(NoScriptError):
             client.evalsha("f" * 40, 1, key)
         client.evalsha(client.script_load(LOOK_AT_TWO), 1, key, 0)
 
@@ -297,7 +298,7 @@ async def test_commits_are_counted(redis_url: str, numbers: tuple[Any, str]) -> 
     client, key = numbers
 
     async def call() -> None:
-        with pytest.raises(redis.exceptions.NoScriptError):
+        with pytest.raises(NoScriptError):
             client.evalsha("f" * 40, 0)
         sha = client.script_load(COUNT_UP)
         for _ in range(3):
