@@ -1,4 +1,4 @@
-"""An e-mail that need not be waited for: its job in Redis or Valkey, and the worker that sends it."""
+"""A mail that nobody waits for: its job in Redis or Valkey, and the worker that sends it."""
 
 import asyncio
 import os
