@@ -1,9 +1,9 @@
 """What bare redis-py does for the same effect: one script call for each step, packed strings.
 
 A job is one string: when it was made, when it is due, its claim, its state, its args. A sorted set
-has the waiting ones in order, one the running ones, one the finished ones. Nothing is checked but
-the claim, nobody is woken, no queue, kind, unique key or group is known; a job is worked by
-decoding its args and calling the handler, without a task.
+has the waiting ones in order, one the running ones, one the finished ones. An insert makes the same
+writes as ours. Nothing is checked but the claim; no kind, unique key or group is known; a job is
+worked by decoding its args and calling the handler, without a task.
 """
 
 from __future__ import annotations
@@ -28,22 +28,37 @@ _NOW: Final = """
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 """
-# Pairs of an id and args. An id that is known is left alone, so that a call may be repeated.
+# Pairs of an id and args. An id that is known is left alone, so that a call may be repeated. The
+# writes are those of ours: the job, the line, when the line is due, the queue's name, who is to be
+# woken, and the index of all ids.
 _INSERT: Final = (
     _NOW
     + """
 local head = struct.pack('<Bddddc16', 0, now, now, 0, 0, string.rep('\\0', 16))
-local waiting = {}
+local waiting, ids = {}, {}
 for i = 1, #ARGV, 2 do
     if redis.call('SET', 'floor:j:' .. ARGV[i], head .. ARGV[i + 1], 'NX') then
         waiting[#waiting + 1] = now
         waiting[#waiting + 1] = ARGV[i]
+        ids[#ids + 1] = ARGV[i]
     end
 end
-for i = 1, #waiting, 2000 do
-    redis.call('ZADD', 'floor:waiting', unpack(waiting, i, math.min(i + 1999, #waiting)))
+if #ids == 0 then
+    return 0
 end
-return #waiting / 2
+redis.call('ZADD', 'floor:waiting', unpack(waiting))
+redis.call('ZADD', 'floor:due', 'LT', 'CH', now, 'floor:waiting')
+redis.call('SADD', 'floor:queues', 'default')
+if redis.call('SADD', 'floor:told', 'default') == 1 then
+    redis.call('PUBLISH', 'floor:wake', 'default')
+end
+local chunk = redis.call('ZREVRANGEBYLEX', 'floor:index', '[' .. ids[1], '-', 'LIMIT', 0, 1)[1]
+if not chunk or redis.call('STRLEN', 'floor:i:' .. chunk) > 8192 then
+    chunk = ids[1]
+    redis.call('ZADD', 'floor:index', 0, chunk)
+end
+redis.call('APPEND', 'floor:i:' .. chunk, table.concat(ids))
+return #ids
 """
 )
 # A session, how many to fetch, ids that are finished. Every finish is fenced by the session.
@@ -64,6 +79,9 @@ if #ids == 0 then
     return {}
 end
 redis.call('ZREM', 'floor:waiting', unpack(ids))
+if #ids < limit then
+    redis.call('SREM', 'floor:told', 'default')
+end
 local claims, rows = {}, {}
 for i, id in ipairs(ids) do
     local job = redis.call('GET', 'floor:j:' .. id)
