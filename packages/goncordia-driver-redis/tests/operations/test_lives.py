@@ -237,3 +237,30 @@ def test_layouts(bare: Any) -> None:
     bare.client.hset(bare.key(b"schema"), mapping={"version": 9, "oldest": 4})
     assert bare(bare.ops.schema_write()) == 9
     assert bare(bare.ops.schema_read()).version == 9
+
+
+def test_a_failed_job_runs_again_and_is_cancelled(bare: Any, audit: Audit) -> None:
+    bare.open()
+    job_id = bare.add()
+    bare(bare.ops.finish_many([Finish(bare.claim()[0].claim, "retry", After(5))]))
+    assert bare(bare.ops.queue_stats()) == [QueueStats("default", retryable=1)]
+    audit(bare)
+    bare.advance(6)
+    (row,) = bare.claim()
+    audit(bare)
+    bare(bare.ops.change_many([Change(job_id, "cancel")]))
+    assert bare(bare.ops.session_beat(row.claim.session, 60)).cancels == (row.claim,)
+    audit(bare)
+    (outcome,) = bare(bare.ops.finish_many([Finish(row.claim, "retry")]))
+    assert outcome.state is JobState.CANCELLED
+    assert bare(bare.ops.session_beat(row.claim.session, 60)).cancels == ()
+    audit(bare)
+
+
+def test_a_queue_comes_back_with_a_retry(bare: Any, audit: Audit) -> None:
+    job_id = bare.add()
+    bare(bare.ops.change_many([Change(job_id, "cancel")]))
+    assert bare(bare.ops.queue_list()) == []
+    bare(bare.ops.change_many([Change(job_id, "retry")]))
+    assert bare(bare.ops.queue_list()) == [QueueState("default", False)]
+    audit(bare)
