@@ -272,6 +272,19 @@ async def test_a_replica_takes_over(binary: RedisBinary) -> None:
             await endure(ledger, at(url), fail_over, rounds=FEW, calm=1.0, lease=60, forgets=True)
 
 
+@only_full
+async def test_a_primary_that_does_not_know_that_it_is_none(binary: RedisBinary) -> None:
+    """For a while two take themselves for the primary; what the old one did is forgotten."""
+    watched = RedisSentinel.create(binary, sentinels=3, settle=3000)
+
+    async def fail_over(_: int) -> None:
+        await asyncio.to_thread(watched.fail_over, frozen=True)
+
+    with guarded(watched.run) as url:
+        async with open_ledger(url, replicas=1) as ledger:
+            await endure(ledger, at(url), fail_over, rounds=2, calm=1.0, lease=30, forgets=True)
+
+
 async def test_a_slot_that_moves(binary: RedisBinary) -> None:
     cluster = RedisCluster.create(binary)
 

@@ -11,7 +11,7 @@ import pytest
 import redis
 from redis.exceptions import NoScriptError
 
-from goncordia_conformance.backends import docker_runs
+from goncordia_conformance.backends import docker_runs, needed
 from goncordia_conformance.marks import MISSING
 from goncordia_conformance.servers.containers import describe_redis, redis_container
 from goncordia_conformance.servers.guard import guarded
@@ -34,12 +34,9 @@ KINDS = ["redis_url", "redis8_url", "valkey_url", "redis_cluster_url", "redis_se
 
 
 @pytest.fixture
-def binary() -> RedisBinary:
+def binary(request: pytest.FixtureRequest) -> RedisBinary:
     """A program; without one there is nothing to test here."""
-    try:
-        return find_here()
-    except NotHereError as error:
-        pytest.skip(str(error))
+    return needed("redis", request.config, find_here)
 
 
 # ---------------------------------------------------------------- one server

@@ -101,18 +101,28 @@ class RedisSentinel:
         (primary,) = (server for server in self.servers if server.port == int(port))
         return primary
 
-    def fail_over(self) -> None:
-        """Kill the primary, wait until another one is it, and let the first come back as a replica.
+    def fail_over(self, *, frozen: bool = False) -> None:
+        """Let the replica become the primary, and the one that was it so far follow it.
+
+        Args:
+            frozen: it only stands still, and when it goes on it takes itself for the primary until
+                the Sentinels tell it; else it is killed, and comes back as a replica.
 
         Raises:
             RuntimeError: none became it in time, or it was not followed in time.
         """
         first = self.primary()
-        first.kill()
-        # All of them: it comes back empty, and nobody must be sent to it.
+        if frozen:
+            first.freeze()
+        else:
+            first.kill()
+        # All of them: a killed one comes back empty, and nobody must be sent to it.
         if not comes_true(lambda: first not in map(self.primary, self._asked), READY_WITHIN):
             raise RuntimeError(f"no other is the primary: {self.sentinels[0].info('sentinel')}")
-        first.start("--replicaof", f"127.0.0.1 {self.primary().port}")
+        if frozen:
+            first.thaw()
+        else:
+            first.start("--replicaof", f"127.0.0.1 {self.primary().port}")
         if not comes_true(lambda: _is_in_step(first), READY_WITHIN):
             raise RuntimeError(f"the replica does not follow: {first.info('replication')}")
 
