@@ -47,6 +47,21 @@ async def test_jobs_of_later(driver: RedisDriver, ears: Any, new_job: NewJobs) -
     assert 50 < wake.due_in <= 60
 
 
+async def test_what_was_said_before_anybody_listened_is_said_again(
+    driver: RedisDriver, hearing: Hearing, new_job: NewJobs
+) -> None:
+    """A queue that was called out is not called out again, but for those who came later."""
+    await driver.executor().insert_many([new_job()])
+
+    async def is_heard() -> bool:
+        await driver.executor().insert_many([new_job()])
+        return not ears.heard.empty()
+
+    async with hearing(driver) as ears:
+        await until(is_heard)  # it subscribes first, and says so then
+        assert await ears.next() == Wake("jobs", "default", 0.0)
+
+
 async def test_cancels_of_running_jobs(
     driver: RedisDriver, ears: Any, new_job: NewJobs, claim_all: Callable[..., Any]
 ) -> None:
