@@ -114,7 +114,7 @@ def find_nothing() -> str:
 def test_what_must_be_here_itself(required: str, outcome: Any) -> None:
     config: Any = Config(required)
     assert needed("mysql", config, lambda: "it") == "it"
-    with pytest.raises(outcome.Exception, match="MISSING BACKEND: mysql: .*no 'mysqld' on this"):
+    with pytest.raises(outcome.Exception, match=r"MISSING BACKEND: mysql: .*no 'mysqld' on this"):
         needed("mysql", config, find_nothing)
 
 

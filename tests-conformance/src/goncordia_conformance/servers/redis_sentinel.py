@@ -40,12 +40,10 @@ class RedisSentinel:
     Attributes:
         servers: the first is the primary, until another one is made it.
         sentinels: who watches them.
-        settle: milliseconds of silence after which the primary is given up.
     """
 
     servers: Sequence[RedisServer]
     sentinels: Sequence[RedisServer]
-    settle: int = CALM
 
     @classmethod
     def create(
@@ -73,7 +71,7 @@ class RedisSentinel:
             f"sentinel failover-timeout {NAME}": f"{4 * settle}",
         }
         watching = [RedisServer.create(binary, own, "--sentinel") for _ in range(sentinels)]
-        return cls([primary, replica], watching, settle)
+        return cls([primary, replica], watching)
 
     @property
     def url(self) -> str:
