@@ -16,7 +16,7 @@ from goncordia.clock import SystemClock
 from goncordia.driver import FetchRequest, JobRow, Listener, NewJob, QueueFetch, Wake
 from goncordia.ids import JobIds, new_session_id
 from goncordia_conformance.servers.guard import guarded
-from goncordia_conformance.servers.redis import TESTS, RedisServer, find_here
+from goncordia_conformance.servers.redis import TESTS, RedisBinary, RedisServer, find_here
 from goncordia_driver_redis import RedisDriver
 
 Make = Callable[..., RedisDriver]
@@ -42,9 +42,9 @@ async def driver(make: Make) -> AsyncIterator[RedisDriver]:
 
 
 @contextmanager
-def _a_server(**settings: str) -> Iterator[RedisServer]:
+def _a_server(binary: RedisBinary | None = None, **settings: str) -> Iterator[RedisServer]:
     more = {name.replace("_", "-"): value for name, value in settings.items()}
-    server = RedisServer.create(find_here(), {**TESTS, **more})
+    server = RedisServer.create(binary or find_here(), {**TESTS, **more})
     with guarded(server.run):
         yield server
 

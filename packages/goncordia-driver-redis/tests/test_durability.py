@@ -10,9 +10,8 @@ import pytest
 
 from goncordia.driver import NewJob
 from goncordia.errors import ConfigurationError, DriverUnavailableError
-from goncordia_conformance.servers.guard import guarded
 from goncordia_conformance.servers.process import NotHereError
-from goncordia_conformance.servers.redis import RedisServer, find_redis
+from goncordia_conformance.servers.redis import RedisBinary, RedisServer, find_redis
 from goncordia_driver_redis import RedisDriver
 
 NewJobs = Callable[..., NewJob]
@@ -20,10 +19,22 @@ Servers = Callable[..., AbstractContextManager[RedisServer]]
 SHORT = "?socket_timeout=0.6"  # half of it is waited
 
 
+@pytest.fixture(params=[("redis",), ("redis", 8), ("valkey",)], ids=lambda words: str(words[-1]))
+def binary(request: pytest.FixtureRequest) -> RedisBinary:
+    """What a client has to do to be waited for differs from version to version."""
+    try:
+        return find_redis(*request.param)
+    except NotHereError as error:
+        pytest.skip(str(error))
+
+
 @contextmanager
-def a_pair(a_server: Servers) -> Iterator[tuple[RedisServer, RedisServer]]:
+def a_pair(a_server: Servers, binary: RedisBinary) -> Iterator[tuple[RedisServer, RedisServer]]:
     """A primary, and a replica that has reached it."""
-    with a_server(repl_diskless_sync_delay="0") as primary, a_server() as replica:
+    with (
+        a_server(binary, repl_diskless_sync_delay="0") as primary,
+        a_server(binary) as replica,
+    ):
         replica.ask("REPLICAOF", "127.0.0.1", str(primary.port))
         yield primary, replica
 
@@ -40,8 +51,8 @@ async def reached(replica: RedisServer) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_replicas(a_server: Servers, new_job: NewJobs) -> None:
-    with a_pair(a_server) as (primary, replica):
+async def test_replicas(a_server: Servers, binary: RedisBinary, new_job: NewJobs) -> None:
+    with a_pair(a_server, binary) as (primary, replica):
         await reached(replica)
         async with RedisDriver(primary.url + "?socket_timeout=60", replicas=1) as driver:
             await driver.migrate()
@@ -52,11 +63,13 @@ async def test_replicas(a_server: Servers, new_job: NewJobs) -> None:
             assert result.status == "INSERTED"
 
 
-async def test_replicas_that_do_not_answer(a_server: Servers, new_job: NewJobs) -> None:
+async def test_replicas_that_do_not_answer(
+    a_server: Servers, binary: RedisBinary, new_job: NewJobs
+) -> None:
     """What is repeated is waited for as well, though it writes nothing."""
     says = "enqueued, but within 0.3 s not on 1 of 1 replicas: it is lost if"
     job = new_job()
-    with a_pair(a_server) as (primary, replica):
+    with a_pair(a_server, binary) as (primary, replica):
         await reached(replica)
         async with RedisDriver(primary.url) as driver:
             await driver.migrate()
@@ -83,14 +96,11 @@ async def test_servers_that_cannot_tell(new_job: NewJobs, a_server: Servers) -> 
                 await driver.executor().insert_many([new_job()])
 
 
-async def test_the_disk(new_job: NewJobs) -> None:
-    try:
-        binary = find_redis("redis", 8)
-    except NotHereError:
-        pytest.skip("there is no Redis 8 on this machine")
-    server = RedisServer.create(binary, {"save": '""', "appendonly": "yes"})
-    with guarded(server.run) as url:
-        async with RedisDriver(url + "?socket_timeout=60", fsync=True) as driver:
+async def test_the_disk(a_server: Servers, binary: RedisBinary, new_job: NewJobs) -> None:
+    if binary.version < (7, 2):
+        pytest.skip("it has no WAITAOF")
+    with a_server(binary, appendonly="yes") as server:
+        async with RedisDriver(server.url + "?socket_timeout=60", fsync=True) as driver:
             await driver.migrate()
             await driver.ready()
             (result,) = await driver.executor().insert_many([new_job()])
