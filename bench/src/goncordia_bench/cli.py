@@ -60,7 +60,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--quick", action="store_true", help="small sizes: does everything run?")
     parser.add_argument(
         "--brief", action="store_true",
-        help="on Redis: a part of the jobs for who is slow, so that a round takes five minutes",
+        help="on Redis: a part of the jobs for who is slow, so that a round takes six minutes",
     )  # fmt: skip
     parser.add_argument(
         "--folder", type=Path, default=_BENCH / "results", metavar="PATH",

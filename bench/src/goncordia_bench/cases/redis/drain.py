@@ -15,7 +15,7 @@ __all__ = ["DRAIN", "FILE", "PROCESSES"]
 
 _MANY: Final = 4
 _NAMES: Final = (OURS, *PEERS, FLOOR)
-_PEERS_BRIEF: Final = 10_000
+_PEERS_BRIEF: Final = 5_000
 
 
 def _jobs(name: str, setting: Setting) -> int:
@@ -52,7 +52,7 @@ def _drain(name: str, setting: Setting, *, processes: int = 1, append: bool = Fa
 
 _OURS: Final = Key(OURS, "jobs/s")
 _BY_THEM: Final = """
-50,000 jobs are there (RQ: 5,000; in a brief run 10,000 for the peers, RQ: 1,000). The rate is taken
+50,000 jobs are there (RQ: 5,000; in a brief run 5,000 for the peers, RQ: 500). The rate is taken
 from the first start of a handler to the last.
 """
 _BY_FLOOR: Final = """

@@ -60,7 +60,7 @@ encoded by msgspec. 10,000 jobs; in a brief run 5,000.
 
 
 def _many(name: str, setting: Setting) -> Figures:
-    full = setting.size(50_000, 2_000, 10_000 if name in PEERS else None)
+    full = setting.size(50_000, 2_000, 5_000 if name in PEERS else None)
     jobs = int(full * SYSTEMS[name].share)
     with emptied(setting, name) as server:
         return {"jobs/s": _rate(name, server.url, jobs, "--at-once", f"{AT_ONCE}")}
@@ -73,7 +73,7 @@ ENQUEUE_MANY: Final = Case(
 {AT_ONCE:,} jobs at a time, in the fastest way that each system documents: RQ and streaQ by
 `enqueue_many`; the other peers know no batch, so 20 calls at once from coroutines (SAQ: as many as
 it lets through), or one after the other. The floor is one script call of bare redis-py. 50,000 jobs
-(RQ: 5,000); in a brief run 10,000 for the peers (RQ: 1,000).
+(RQ: 5,000); in a brief run 5,000 for the peers (RQ: 500).
 """,
     subjects(_many, _NAMES),
     (

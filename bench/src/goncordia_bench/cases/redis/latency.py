@@ -19,7 +19,7 @@ _NAMES: Final = (OURS, *PEERS)
 
 
 def _latency(name: str, setting: Setting) -> Figures:
-    jobs = setting.size(200, 10, 80)
+    jobs = setting.size(200, 10, 50)
     with (
         emptied(setting, name) as server,
         worker(name, server.url, setting.folder, jobs + 1) as consumer,
@@ -50,7 +50,7 @@ CASE: Final = Case(
     "redis-latency",
     "Redis: from enqueue to the start of the job",
     """
-One process enqueues 200 jobs (in a brief run 80), 30 to 120 ms apart; a worker in another, which is
+One process enqueues 200 jobs (in a brief run 50), 30 to 120 ms apart; a worker in another, which is
 idle otherwise, notes when each starts, on the clock that all processes share. The time runs from
 before the call of `enqueue`. arq polls every 0.5 s; the others wait on the server.
 *Idle*: the processor time of a worker with nothing to do, as a share of one core.

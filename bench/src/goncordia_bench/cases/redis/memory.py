@@ -15,7 +15,7 @@ _NAMES: Final = (OURS, *PEERS, FLOOR)
 
 
 def _waiting(name: str, setting: Setting) -> Figures:
-    full = setting.size(100_000, 2_000, 20_000 if name in PEERS else None)
+    full = setting.size(100_000, 2_000, 10_000 if name in PEERS else None)
     jobs = int(full * SYSTEMS[name].share)
     with emptied(setting, name) as server:
         before = server.memory()
@@ -28,7 +28,7 @@ CASE: Final = Case(
     "Redis: memory of a waiting job",
     """
 What the server's `used_memory` grows by for each of 100,000 jobs that wait (RQ: 10,000; in a brief
-run 20,000 of the peers, RQ: 2,000): args of 75 bytes as JSON, one queue, no tags; each system
+run 10,000 of the peers, RQ: 1,000): args of 75 bytes as JSON, one queue, no tags; each system
 serializes them as it does unless told.
 """,
     subjects(_waiting, _NAMES),
