@@ -264,3 +264,38 @@ def test_a_queue_comes_back_with_a_retry(bare: Any, audit: Audit) -> None:
     bare(bare.ops.change_many([Change(job_id, "retry")]))
     assert bare(bare.ops.queue_list()) == [QueueState("default", False)]
     audit(bare)
+
+
+def test_few_jobs_of_a_state_are_found_without_a_look_at_the_others(bare: Any) -> None:
+    bare.open()
+    hold = At(bare.clock.now() + timedelta(seconds=99))
+    ids = [
+        bare.add(unique_key=KEY, unique_hold=hold),
+        bare.add(unique_key=b"x" * 32, unique_hold="until_deleted"),
+        bare.add(tags=("t",)),
+        bare.add(),
+    ]
+    rows = bare.claim(4)
+    bare(bare.ops.finish_many([Finish(row.claim, "discard") for row in rows[:3]]))
+    bare(bare.ops.insert_many([bare.job() for _ in range(900)]))
+    discarded = ListFilter(states=frozenset({JobState.DISCARDED}))
+    bare.calls = 0
+    page = bare(bare.ops.list_jobs(discarded, None, 2))
+    assert [row.id for row in page.jobs] == ids[2:0:-1]
+    last = bare(bare.ops.list_jobs(discarded, page.next, 2))
+    assert ([row.id for row in last.jobs], last.next) == ([ids[0]], None)
+    running = ListFilter(states=frozenset({JobState.RUNNING, JobState.COMPLETED}))
+    assert [row.id for row in bare(bare.ops.list_jobs(running, None, 9)).jobs] == ids[3:]
+    tagged = ListFilter(states=frozenset({JobState.DISCARDED}), tags=frozenset({"t"}))
+    assert bare(bare.ops.count(tagged)) == 1
+    assert bare.calls == 8
+
+
+def test_many_jobs_of_a_state_are_found_by_the_index(bare: Any) -> None:
+    for _ in range(6):
+        jobs = [bare.job() for _ in range(1000)]
+        bare(bare.ops.insert_many(jobs))
+        bare(bare.ops.change_many([Change(job.id, "cancel") for job in jobs]))
+    cancelled = ListFilter(states=frozenset({JobState.CANCELLED}), kinds=frozenset({"work"}))
+    assert bare(bare.ops.count(cancelled)) == 6000
+    assert len(bare(bare.ops.list_jobs(cancelled, None, 3)).jobs) == 3

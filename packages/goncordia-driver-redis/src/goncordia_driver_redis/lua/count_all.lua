@@ -1,5 +1,5 @@
 #!lua flags=no-writes
--- needs: 
+-- needs:
 -- How many jobs there are, by the index: the ids of so many chunks, less those that are gone.
 -- ARGV: time, the bound to start from, how many chunks. Answers: jobs, and the last start or ''.
 local starts = call('ZRANGEBYLEX', T .. 'i', ARGV[2], '+', 'LIMIT', 0, ARGV[3])

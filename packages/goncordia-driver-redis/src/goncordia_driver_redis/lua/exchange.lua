@@ -3,7 +3,8 @@
 -- Finishes claims, each only if it is the claim that it names, and claims what is due, in one step.
 -- It works when memory is full, for it is what empties it.
 --
--- ARGV: time, the request or '', how many finished jobs of a state to keep or '', finishes. Answers: of each finish a number, and the fetch's.
+-- ARGV: time, the request or '', how many finished jobs of a state to keep or '', finishes.
+-- Answers: of each finish a number, and the fetch's.
 local outcomes = {}
 if #ARGV > 3 then
   expect('hash', T .. 'r')

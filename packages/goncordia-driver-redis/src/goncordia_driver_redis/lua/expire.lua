@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
 -- needs: times jobs store extras wakes lines waiting keys finish sessions
 -- Ends the sessions whose lease is over, and gives jobs that ended sessions still hold. It does
--- nothing unless the one who asks is open, has beat within half a lease, and has been in contact for
--- a whole one: all looked at in the same step, so that an outage ends nobody.
+-- nothing unless the one who asks is open, has beat within half a lease, and has been in contact
+-- for a whole one: all looked at in the same step, so that an outage ends nobody.
 -- ARGV: time, session, limit. Answers: time, jobs, and what belongs to them.
 local jobs, extras = {}, {}
 local open, lease, beat, since =

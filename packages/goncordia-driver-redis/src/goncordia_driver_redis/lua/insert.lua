@@ -16,7 +16,8 @@ local some_known = call('EXISTS', unpack(keys)) > 0
 -- What jobs with the same header have in common: the header as it is stored, and what it says.
 local function header_of(raw, size)
   local flags, _, _, at = read('<BHd', raw)
-  local job = { flags = band(flags, FULL + GROUPED + UNIQUE + RUN_AT + LIMITED + TAIL), run_at = now, marks = 0, state = WAITING }
+  local job = { run_at = now, marks = 0, state = WAITING,
+    flags = band(flags, GROUPED + UNIQUE + RUN_AT + LIMITED + TAIL) }
   local times = write('<d', now)
   if band(flags, RUN_AT) ~= 0 then
     job.run_at, at = read('<d', raw, at)

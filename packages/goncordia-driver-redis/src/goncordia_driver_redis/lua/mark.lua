@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- needs: times jobs store wakes lines waiting keys finish
--- Notes on running claims that they have started, and keeps checkpoints. Each acts only on the claim
--- that it names. ARGV: time, marks. Answers of each: a number, as of a finish.
+-- Notes on running claims that they have started, and keeps checkpoints. Each acts only on the
+-- claim that it names. ARGV: time, marks. Answers of each: a number, as of a finish.
 local answers = {}
 for n = 2, #ARGV do
   local id, session, fetch_no, given, at = read('<c16c16dB', ARGV[n])

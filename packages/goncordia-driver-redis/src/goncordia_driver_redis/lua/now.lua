@@ -1,4 +1,4 @@
 #!lua flags=no-writes
--- needs: 
+-- needs:
 -- The time, in microseconds since 1970.
 return now

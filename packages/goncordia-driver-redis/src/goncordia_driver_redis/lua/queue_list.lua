@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- needs: 
+-- needs:
 -- The queues that have waiting or running jobs, and the pauses, as name and flag in turn. Queues
 -- that have run empty are forgotten on the way.
 local names = {}

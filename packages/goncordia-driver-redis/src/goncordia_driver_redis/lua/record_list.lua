@@ -1,5 +1,5 @@
 #!lua flags=no-writes
--- needs: 
+-- needs:
 -- Records by name: those after a name (or from it, with '['), up to a bound, at most so many.
 -- ARGV: time, from, to, limit. Answers: name, value, version in turn.
 local answers = {}

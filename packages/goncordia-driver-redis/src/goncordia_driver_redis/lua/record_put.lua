@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- needs: 
+-- needs:
 -- Writes or deletes a record if its version is the expected one. A put with the token of the last
 -- put is done already. One counter serves all names: a version never comes again.
 -- ARGV: time, name, expected version, token, then the value, or nothing to delete it.

@@ -2,7 +2,7 @@
 -- needs: jobs extras scan
 -- Looks at jobs, in the order given, for those that pass a filter; and gives the next chunk of the
 -- index below an id. It stops when it has enough, or four megabytes.
--- ARGV: time, filter, how many to find (-1: only count), bound for the next chunk, ids.
+-- ARGV: time, filter, how many to find (-1: only count), bound for the next chunk or '', ids.
 -- Answers: time, jobs, what belongs to them, how many passed, how many were looked at, and the
 -- chunk's start and ids.
 local matches = matcher(ARGV[2])
@@ -24,6 +24,7 @@ for at = 1, #ids, 16 do
     end
   end
 end
-local start = call('ZREVRANGEBYLEX', T .. 'i', ARGV[4], '-', 'LIMIT', 0, 1)[1]
+local start = ARGV[4] ~= ''
+  and call('ZREVRANGEBYLEX', T .. 'i', ARGV[4], '-', 'LIMIT', 0, 1)[1]
 local chunk = start and call('GET', T .. 'i:' .. start)
 return { now, jobs, extras, passed, seen, start or '', chunk or '' }

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- needs: 
+-- needs:
 -- Notes a version of the layout, unless that or a later one is there. Gives the version before.
 -- ARGV: time, version, the oldest code that may work with it.
 local key = T .. 'schema'

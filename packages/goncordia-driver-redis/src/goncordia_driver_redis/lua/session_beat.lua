@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- needs: 
+-- needs:
 -- Renews an open session, and gives its claims that are to be cancelled: ids and numbers in turn.
 -- An ended session stays ended: nil. A gap of more than half a lease restarts its contact.
 -- ARGV: time, session, lease in microseconds.

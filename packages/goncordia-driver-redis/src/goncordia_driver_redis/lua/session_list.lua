@@ -1,5 +1,5 @@
 #!lua flags=no-writes
--- needs: 
+-- needs:
 -- All open sessions, and ended ones that still hold claims.
 local answers = {}
 local function add(session)

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- needs: 
+-- needs:
 -- Opens a session under an id that was never used; for a used one it changes nothing. It works when
 -- memory is full, else no worker could start that would empty it.
 -- ARGV: time, session, worker, lease in microseconds.

@@ -18,12 +18,16 @@ local function line_parts(name)
   return tonumber(priority), sort == 'g', sub(name, at + size + 1)
 end
 
+local function asks_for(queue, kind)
+  return not queue.asked or (queue.asked[kind] or 0) > 0
+end
+
 -- The lines of the queue that are asked for and have due jobs, by priority, and the priorities.
 local function due_lines(queue)
   local levels, priorities = {}, {}
   for _, name in ipairs(call('ZRANGEBYSCORE', T .. 'h:' .. queue.name, '-inf', now)) do
     local priority, grouped, kind = line_parts(name)
-    if not queue.kinds or (queue.kinds[kind] or 0) > 0 then
+    if asks_for(queue, kind) then
       if not levels[priority] then
         levels[priority] = {}
         priorities[#priorities + 1] = priority
@@ -228,33 +232,33 @@ local function has_claimable(queue, name, kind)
   return next_grouped(line, queue.skip)
 end
 
--- When the next job of a queue is due that waits for its time; `now` when one is due already.
-local function next_due(queue)
-  local least = math.huge
-  local h, from = T .. 'h:' .. queue.name, 0
-  for _, name in ipairs(call('ZRANGEBYSCORE', h, '-inf', now)) do
-    local _, grouped, kind = line_parts(name)
-    if not queue.asked or (queue.asked[kind] or 0) > 0 then
-      if not grouped or not queue.skip or has_claimable(queue, name, kind) then return now end
-    end
-  end
+-- When the first of those lines that are asked for and have nothing due will have something.
+local function next_of_lines(queue)
+  local from = 0
   while true do
-    local later = call('ZRANGEBYSCORE', h, above(now), '+inf', 'WITHSCORES', 'LIMIT', from,
-      queue.asked and 32 or 1)
-    if #later == 0 then break end
+    local later = call('ZRANGEBYSCORE', T .. 'h:' .. queue.name, above(now), '+inf', 'WITHSCORES',
+      'LIMIT', from, queue.asked and 32 or 1)
+    if #later == 0 then return math.huge end
     for n = 1, #later, 2 do
       local _, _, kind = line_parts(later[n])
-      if not queue.asked or (queue.asked[kind] or 0) > 0 then
-        least = tonumber(later[n + 1])
-        from = nil
-        break
-      end
+      if asks_for(queue, kind) then return tonumber(later[n + 1]) end
     end
-    if not from then break end
     from = from + #later / 2
   end
+end
+
+-- When the next job of a queue is due that waits for its time; `now` when one is due already.
+local function next_due(queue)
+  for _, name in ipairs(call('ZRANGEBYSCORE', T .. 'h:' .. queue.name, '-inf', now)) do
+    local _, grouped, kind = line_parts(name)
+    if asks_for(queue, kind)
+      and (not grouped or not queue.skip or has_claimable(queue, name, kind)) then
+      return now
+    end
+  end
+  local least = next_of_lines(queue)
   for _, kind in ipairs(call('SMEMBERS', T .. 'hg:' .. queue.name)) do
-    if not queue.asked or (queue.asked[kind] or 0) > 0 then
+    if asks_for(queue, kind) then
       local parked = call('ZRANGEBYSCORE', parked_key(queue.name, kind), above(now), '+inf',
         'WITHSCORES', 'LIMIT', 0, 1)
       if parked[2] then least = math.min(least, tonumber(parked[2])) end
@@ -264,8 +268,8 @@ local function next_due(queue)
 end
 
 -- A request: the session, then as msgpack fetch_no, limit, worker, and of each queue its name,
--- limit, kinds or false, groups to skip or false. Answers: status 1 lost or 0; microseconds until the next job
--- is due, -1 nothing waits, -2 unknown; paused queues; jobs; what belongs to them.
+-- limit, kinds or false, groups to skip or false. Answers: status 1 lost or 0; microseconds until
+-- the next job is due, -1 nothing waits, -2 unknown; paused queues; jobs; what belongs to them.
 local function fetch(text)
   local session = sub(text, 1, 16)
   local fetch_no, limit, worker, asked = unpack(cmsgpack.unpack(sub(text, 17)))

@@ -64,9 +64,9 @@ local function index_append(start, ids)
   if call('APPEND', T .. 'i:' .. start, ids) > 8192 then index_upkeep()(start) end
 end
 
--- Takes ids in, all between the lowest and the highest, whose chunk is known. Each chunk gets all of
--- its own before it may be cut: an id that was there before must not be found alive in it and then
--- come a second time.
+-- Takes ids in, all between the lowest and the highest, whose chunk is known. Each chunk gets all
+-- of its own before it may be cut: an id that was there before must not be found alive in it and
+-- then come a second time.
 local function index_add(ids, lowest, highest, start)
   if lowest == highest or start == chunk_of(highest) then
     return index_append(start or NOBODY, table.concat(ids))
