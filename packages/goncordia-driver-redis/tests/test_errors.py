@@ -55,7 +55,7 @@ def parsed(line: str) -> Exception:
         ("OOM command not", DriverBusyError, "not_applied", False, "memory is full"),
         ("BUSY Redis is busy", DriverBusyError, "not_applied", True, "slow script"),
         ("MISCONF Errors", DriverBusyError, "not_applied", False, "cannot write to its disk"),
-        ("NOSCRIPT No", DriverBusyError, "not_applied", False, "forgets our scripts"),
+        ("NOSCRIPT No", DriverBusyError, "not_applied", True, "forgets our scripts"),
         ("ERR max number of clients reached", DriverBusyError, "not_applied", False, "maxclients"),
         ("OOM command not" + INSIDE, DriverBusyError, "unknown", False, "memory is full"),
         ("READONLY x" + INSIDE, DriverUnavailableError, "unknown", False, "is a replica"),

@@ -120,6 +120,8 @@ _BUSY: Final[Mapping[str, str]] = {
     "NOSCRIPT": "the server forgets our scripts as fast as they are loaded",
     "OOM": "the server's memory is full (maxmemory): nothing can be enqueued until there is room",
 }
+_SOON: Final = frozenset({"BUSY", "NOSCRIPT"})
+"""Of these, what is likely to be over in a moment."""
 _NO_RIGHT_INSIDE: Final = ("The user executing the script can't", "ACL failure in script")
 """How Redis 7.0, and how later ones, say that a command of a script is not permitted."""
 _LOGIN: Final = frozenset({"NOAUTH", "WRONGPASS", "DENIED"})
@@ -157,7 +159,7 @@ def verdict(
         return Verdict(unavailable, again=outcome == "not_applied", moved=code in _MOVED)
     if code in _BUSY:
         busy = DriverBusyError(f"{_BUSY[code]} ({text})", outcome=outcome)
-        return Verdict(busy, again=code == "BUSY" and outcome == "not_applied")
+        return Verdict(busy, again=code in _SOON and outcome == "not_applied")
     if code == "NOREPLICAS":
         return Verdict(DriverUnavailableError(f"too few replicas ({text})", outcome=outcome))
     if _TOO_MANY in text:
