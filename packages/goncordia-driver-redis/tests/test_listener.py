@@ -53,13 +53,14 @@ async def test_what_was_said_before_anybody_listened_is_said_again(
     """A queue that was called out is not called out again, but for those who came later."""
     await driver.executor().insert_many([new_job()])
 
-    async def is_heard() -> bool:
-        await driver.executor().insert_many([new_job()])
-        return not ears.heard.empty()
+    async with hearing(driver) as late:
 
-    async with hearing(driver) as ears:
+        async def is_heard() -> bool:
+            await driver.executor().insert_many([new_job()])
+            return not late.heard.empty()
+
         await until(is_heard)  # it subscribes first, and says so then
-        assert await ears.next() == Wake("jobs", "default", 0.0)
+        assert await late.next() == Wake("jobs", "default", 0.0)
 
 
 async def test_cancels_of_running_jobs(
