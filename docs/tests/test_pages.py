@@ -29,6 +29,7 @@ import ast
 import asyncio
 import contextlib
 import dataclasses
+import gc
 import inspect
 import io
 import os
@@ -271,6 +272,8 @@ def test_the_code_of_a_page_does_what_the_page_says(
                 raise reader.raised
         finally:
             runner.run(reader.close())
+    reader.module.__dict__.clear()
+    gc.collect()  # what the page left open is told here, and not in the midst of another test
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
