@@ -14,10 +14,12 @@ from goncordia.driver import (
     After,
     At,
     Change,
+    Claim,
     Finish,
     FinishTo,
     JobState,
     ListFilter,
+    Mark,
     PruneRequest,
     QueueState,
     QueueStats,
@@ -299,3 +301,14 @@ def test_many_jobs_of_a_state_are_found_by_the_index(bare: Any) -> None:
     cancelled = ListFilter(states=frozenset({JobState.CANCELLED}), kinds=frozenset({"work"}))
     assert bare(bare.ops.count(cancelled)) == 6000
     assert len(bare(bare.ops.list_jobs(cancelled, None, 3)).jobs) == 3
+
+
+def test_a_claim_of_nobody_ends_nothing(bare: Any, audit: Audit) -> None:
+    """What stands where a job has no claim is no claim."""
+    job_id = bare.add()
+    nobody = Claim(job_id, UUID(int=0), 0)
+    outcomes = bare(bare.ops.finish_many([Finish(nobody, "complete")]))
+    outcomes += bare(bare.ops.mark_many([Mark(nobody, started=True)]))
+    assert [one.status for one in outcomes] == ["STALE", "STALE"]
+    assert bare.row(job_id).state is JobState.AVAILABLE
+    audit(bare)

@@ -9,6 +9,7 @@ for _, name in ipairs(call('SMEMBERS', T .. 'qs')) do
     names[#names + 1] = name
   else
     call('SREM', T .. 'qs', name)
+    call('SREM', T .. 'told', name)
   end
 end
 return { names, call('HGETALL', T .. 'p') }

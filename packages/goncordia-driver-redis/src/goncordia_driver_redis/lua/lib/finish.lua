@@ -85,8 +85,8 @@ local function finish(raw, text)
   local id, session, fetch_no, to, given, number, at = read('<c16c16dBBd', text)
   if not raw then return GONE * 16 end
   local job = parse_job(id, raw)
-  if job.session ~= session or job.fetch_no ~= fetch_no then
-    local before = job.ended == session and job.ended_no == fetch_no
+  if job.state ~= RUNNING or job.session ~= session or job.fetch_no ~= fetch_no then
+    local before = job.ended == session and job.ended_no == fetch_no and session ~= NOBODY
     return (before and ALREADY or STALE) * 16 + reported(job) + 1
   end
   local problem, output, checkpoint
