@@ -232,31 +232,28 @@ local function has_claimable(queue, name, kind)
   return next_grouped(line, queue.skip)
 end
 
--- When the first of those lines that are asked for and have nothing due will have something.
+-- When the first line that is asked for will have something to claim; `now` if it has already.
 local function next_of_lines(queue)
-  local from = 0
+  local from, step = 0, (queue.asked or queue.skip) and 64 or 1
   while true do
-    local later = call('ZRANGEBYSCORE', T .. 'h:' .. queue.name, above(now), '+inf', 'WITHSCORES',
-      'LIMIT', from, queue.asked and 32 or 1)
-    if #later == 0 then return math.huge end
-    for n = 1, #later, 2 do
-      local _, _, kind = line_parts(later[n])
-      if asks_for(queue, kind) then return tonumber(later[n + 1]) end
+    local some = call('ZRANGE', T .. 'h:' .. queue.name, from, from + step - 1, 'WITHSCORES')
+    for n = 1, #some, 2 do
+      local _, grouped, kind = line_parts(some[n])
+      if asks_for(queue, kind) then
+        local run_at = tonumber(some[n + 1])
+        if run_at > now then return run_at end
+        if not grouped or not queue.skip or has_claimable(queue, some[n], kind) then return now end
+      end
     end
-    from = from + #later / 2
+    if #some < 2 * step then return math.huge end
+    from = from + step
   end
 end
 
--- When the next job of a queue is due that waits for its time; `now` when one is due already.
+-- When the next job of a queue is due; `now` when the same fetch, made again, would claim one.
 local function next_due(queue)
-  for _, name in ipairs(call('ZRANGEBYSCORE', T .. 'h:' .. queue.name, '-inf', now)) do
-    local _, grouped, kind = line_parts(name)
-    if asks_for(queue, kind)
-      and (not grouped or not queue.skip or has_claimable(queue, name, kind)) then
-      return now
-    end
-  end
   local least = next_of_lines(queue)
+  if least <= now then return now end
   for _, kind in ipairs(call('SMEMBERS', T .. 'hg:' .. queue.name)) do
     if asks_for(queue, kind) then
       local parked = call('ZRANGEBYSCORE', parked_key(queue.name, kind), above(now), '+inf',
