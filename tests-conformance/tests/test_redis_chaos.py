@@ -229,8 +229,8 @@ async def test_a_server_whose_memory_is_full(binary: RedisBinary) -> None:
         async with open_ledger(server.url) as ledger:
             executor = ledger.driver.executor()
             await ledger.enqueue()
-            used = int(server.info("memory")["used_memory"])
-            server.ask("CONFIG", "SET", "maxmemory", used + 20_000_000)
+            enough = int(server.info("memory")["used_memory"]) + 20_000_000
+            server.ask("CONFIG", "SET", "maxmemory", enough)
             big = [
                 NewJob(id=new, kind="big", args=payload, queue="big")
                 for new in ledger.ids.take(2000)
@@ -241,14 +241,16 @@ async def test_a_server_whose_memory_is_full(binary: RedisBinary) -> None:
             assert refused.value.outcome == "not_applied"
             count = await executor.count(ListFilter(kinds=frozenset({"big"})))
             assert 100 < count < 2000
-            with pytest.raises(DriverBusyError):
-                await executor.insert_many([NewJob(id=big[-1].id, kind="small", args=b"{}")])
-            # All that is not new goes on, and makes room again.
+            # All that is not new goes on, however full it is, and makes room again.
+            server.ask("CONFIG", "SET", "maxmemory", 1)
             async with pool(ledger.driver, handle) as working:
                 await working.drain()
             rows = await executor.get_many(ledger.jobs)
             assert {row and row.state for row in rows} == {JobState.COMPLETED}
             await executor.change_many([Change(job.id, "delete") for job in big[:count]])
+            with pytest.raises(DriverBusyError):
+                await executor.insert_many(big[:1])
+            server.ask("CONFIG", "SET", "maxmemory", enough)
             await ledger.enqueue()
 
 
