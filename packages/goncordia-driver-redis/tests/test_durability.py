@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from typing import Any
 
 import pytest
+from redis.exceptions import NoScriptError
 
 from goncordia.driver import NewJob
 from goncordia.errors import ConfigurationError, DriverUnavailableError
@@ -16,7 +18,6 @@ from goncordia_driver_redis import RedisDriver
 
 NewJobs = Callable[..., NewJob]
 Servers = Callable[..., AbstractContextManager[RedisServer]]
-SHORT = "?socket_timeout=2"  # half of it is waited
 
 
 @pytest.fixture(params=[("redis",), ("redis", 8), ("valkey",)], ids=lambda words: str(words[-1]))
@@ -64,10 +65,11 @@ async def test_replicas(a_server: Servers, binary: RedisBinary, new_job: NewJobs
 
 
 async def test_replicas_that_do_not_answer(
-    a_server: Servers, binary: RedisBinary, new_job: NewJobs
+    a_server: Servers, binary: RedisBinary, new_job: NewJobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is repeated is waited for as well, though it writes nothing."""
-    says = "enqueued, but within 1 s not on 1 of 1 replicas: it is lost if"
+    monkeypatch.setattr("goncordia_driver_redis.driver._SAFE", 0.3)
+    says = "enqueued, but within 0.3 s not on 1 of 1 replicas: it is lost if"
     job = new_job()
     with a_pair(a_server, binary) as (primary, replica):
         await reached(replica)
@@ -75,18 +77,40 @@ async def test_replicas_that_do_not_answer(
             await driver.migrate()
         replica.freeze()
         for _ in range(2):  # on new connections, which have written nothing yet
-            async with RedisDriver(primary.url + SHORT, replicas=1) as driver:
+            async with RedisDriver(primary.url, replicas=1) as driver:
                 with pytest.raises(DriverUnavailableError, match=says) as failed:
                     await driver.executor().insert_many([job])
                 assert failed.value.outcome == "unknown"
                 (row,) = await driver.executor().get_many([job.id])
                 assert row is not None
         with (
-            RedisDriver(primary.url + SHORT, replicas=1) as driver,
+            RedisDriver(primary.url, replicas=1) as driver,
             pytest.raises(DriverUnavailableError, match=says),
         ):
             driver.sync_executor().insert_many([job])
-        replica.thaw()
+
+
+class Forgetful:
+    """A connection to a server that forgets scripts three times."""
+
+    def __init__(self) -> None:
+        self.answers: list[list[Any]] = [[NoScriptError("No"), b"OK", 1]] * 3 + [[[], b"OK", 0]]
+
+    def send_many(self, commands: Sequence[bytes]) -> list[Any]:
+        assert len(commands) == 3
+        return self.answers.pop(0)
+
+    def ask(self, *command: bytes) -> None:
+        assert command[:2] == (b"SCRIPT", b"LOAD")
+
+
+def test_scripts_that_are_forgotten_do_not_make_it_less_safe(new_job: NewJobs) -> None:
+    driver = RedisDriver("redis://h", replicas=1)
+    call = next(driver._operations.insert_many([new_job()]))
+    link: Any = Forgetful()
+    with pytest.raises(DriverUnavailableError, match="not on 1 of 1 replicas"):
+        driver._sync_runner.on(link, call, durable=True)
+    assert link.answers == []
 
 
 async def test_servers_that_cannot_tell(new_job: NewJobs, a_server: Servers) -> None:

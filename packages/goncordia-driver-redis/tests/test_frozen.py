@@ -18,95 +18,115 @@ from goncordia_driver_redis import RedisDriver
 NewJobs = Callable[..., NewJob]
 Servers = Callable[..., AbstractContextManager[RedisServer]]
 
-SHORT = "?socket_timeout=1&socket_connect_timeout=1"
+
+class Frozen:
+    """A driver and its server, which stands still inside of a ``with`` block.
+
+    Only there the driver has little patience: what has to succeed may take its time.
+    """
+
+    def __init__(self, driver: RedisDriver, server: RedisServer) -> None:
+        self.driver = driver
+        self.server = server
+
+    def __enter__(self) -> None:
+        self._be_patient(0.3, 0.3)
+        self.server.freeze()
+
+    def __exit__(self, *exc: object) -> None:
+        self._be_patient(10.0, 5.0)
+        self.server.thaw()
+
+    def _be_patient(self, answer: float, connect: float) -> None:
+        place: Any = self.driver._place
+        place.parameters = place.parameters._replace(answer=answer, connect=connect)
+        place.doubt()
+        for pool in self.driver._pools._made.values():
+            for link in pool._idle:
+                link._bound = answer
+        if self.driver._sync_pool is not None:
+            for sync in self.driver._sync_pool._idle:
+                sync.connection._sock.settimeout(answer)
 
 
 @pytest.fixture
-async def hasty(server: RedisServer) -> AsyncIterator[RedisDriver]:
-    """A driver with little patience on a server that may be frozen."""
-    async with RedisDriver(server.url + SHORT) as driver:
+async def frozen(server: RedisServer) -> AsyncIterator[Frozen]:
+    async with RedisDriver(server.url) as driver:
         await driver.migrate()
         await driver.ready()
-        yield driver
-        server.thaw()
+        yield Frozen(driver, server)
 
 
-async def test_a_frozen_server_is_not_waited_for(
-    hasty: RedisDriver, server: RedisServer, new_job: NewJobs
-) -> None:
-    executor, job = hasty.executor(), new_job()
+async def test_a_frozen_server_is_not_waited_for(frozen: Frozen, new_job: NewJobs) -> None:
+    executor, job = frozen.driver.executor(), new_job()
     await executor.insert_many([new_job()])
-    server.freeze()
-    async with asyncio.timeout(30):  # far from 1
-        with pytest.raises(DriverUnavailableError, match="did not answer in time") as failed:
-            await executor.insert_many([job])
-    assert failed.value.outcome == "unknown"
-    # The next one has to connect: the kernel takes the connection, and nobody answers.
-    with pytest.raises(DriverUnavailableError, match="could not connect to") as failed:
-        await executor.insert_many([job])
-    assert failed.value.outcome == "not_applied"
-    server.thaw()
+    with frozen:
+        async with asyncio.timeout(60):
+            with pytest.raises(DriverUnavailableError, match="did not answer in time") as failed:
+                await executor.insert_many([job])
+            assert failed.value.outcome == "unknown"
+            # The next one has to connect: the kernel takes the connection, and nobody answers.
+            with pytest.raises(DriverUnavailableError, match="could not connect to") as failed:
+                await executor.insert_many([job])
+            assert failed.value.outcome == "not_applied"
     (result,) = await executor.insert_many([job])
     assert result.status in {"INSERTED", "REPLAYED"}
 
 
 async def test_readers_ask_again_when_cut_off_but_not_when_nobody_answers(
-    hasty: RedisDriver, server: RedisServer, new_job: NewJobs
+    frozen: Frozen, new_job: NewJobs
 ) -> None:
-    executor, job = hasty.executor(), new_job()
+    executor, job = frozen.driver.executor(), new_job()
     await executor.insert_many([job])
-    server.freeze()
-    with pytest.raises(DriverUnavailableError, match="did not answer in time") as failed:
-        await executor.get_many([job.id])
-    assert failed.value.outcome == "not_applied"
-    server.thaw()
+    with frozen:
+        with pytest.raises(DriverUnavailableError, match="did not answer in time") as failed:
+            await executor.get_many([job.id])
+        assert failed.value.outcome == "not_applied"
     (row,) = await executor.get_many([job.id])
     assert row is not None
+    pool = await frozen.driver._pools.get()
     for _ in range(5):
-        link: Any = await (await hasty._pools.get()).acquire()
+        link: Any = await pool.acquire()
         link.is_usable = lambda: True  # it is not looked at before it is used
-        (await hasty._pools.get()).release(link, clean=True)
-        server.ask("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+        pool.release(link, clean=True)
+        frozen.server.ask("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
         (row,) = await executor.get_many([job.id])
         assert row is not None
 
 
-async def test_nor_by_synchronous_code(
-    hasty: RedisDriver, server: RedisServer, new_job: NewJobs
-) -> None:
-    executor, job = hasty.sync_executor(), new_job()
+async def test_nor_by_synchronous_code(frozen: Frozen, new_job: NewJobs) -> None:
+    executor, job = frozen.driver.sync_executor(), new_job()
     executor.insert_many([new_job()])
-    server.freeze()
-    with pytest.raises(DriverUnavailableError, match="did not answer in time") as failed:
-        await asyncio.to_thread(executor.insert_many, [job])
-    assert failed.value.outcome == "unknown"
-    with pytest.raises(DriverUnavailableError, match="could not connect to"):
-        await asyncio.to_thread(executor.insert_many, [job])
-    server.thaw()
+    with frozen:
+        with pytest.raises(DriverUnavailableError, match="did not answer in time") as failed:
+            await asyncio.to_thread(executor.insert_many, [job])
+        assert failed.value.outcome == "unknown"
+        with pytest.raises(DriverUnavailableError, match="could not connect to"):
+            await asyncio.to_thread(executor.insert_many, [job])
     (result,) = executor.insert_many([job])
     assert result.status in {"INSERTED", "REPLAYED"}
 
 
-async def test_nor_by_the_heartbeat(hasty: RedisDriver, server: RedisServer) -> None:
-    heart, session = hasty.heartbeater(), new_session_id()
-    assert heart is not None
-    await hasty.executor().session_open(session, "w", 6)
-    assert (await asyncio.to_thread(heart.beat, session, 6)).held
-    server.freeze()
-    for says in ("did not answer in time", "could not connect to"):
-        with pytest.raises(DriverUnavailableError, match=says):
-            await asyncio.to_thread(heart.beat, session, 6)
-    server.thaw()
-    await hasty.executor().session_open(again := new_session_id(), "w", 60)
-    assert (await asyncio.to_thread(heart.beat, again, 60)).held
+async def test_nor_by_the_heartbeat(frozen: Frozen, monkeypatch: pytest.MonkeyPatch) -> None:
+    heart: Any = frozen.driver.heartbeater()
+    session = new_session_id()
+    await frozen.driver.executor().session_open(session, "w", 600)
+    assert (await asyncio.to_thread(heart.beat, session, 600)).held
+    with frozen:
+        heart._link.connection._sock.settimeout(0.3)
+        with pytest.raises(DriverUnavailableError, match="did not answer in time"):
+            await asyncio.to_thread(heart.beat, session, 600)
+        monkeypatch.setattr("goncordia_driver_redis.heartbeat._BOUND", 0.3)
+        with pytest.raises(DriverUnavailableError, match="could not connect to"):
+            await asyncio.to_thread(heart.beat, session, 600)
+        monkeypatch.undo()
+    assert (await asyncio.to_thread(heart.beat, session, 600)).held
     heart.close()
 
 
-async def test_a_cancelled_call_leaves_no_answer_behind(
-    hasty: RedisDriver, server: RedisServer, new_job: NewJobs
-) -> None:
+async def test_a_cancelled_call_leaves_no_answer_behind(frozen: Frozen, new_job: NewJobs) -> None:
     """Whoever uses the connection next would get it."""
-    executor = hasty.executor()
+    executor = frozen.driver.executor()
     jobs = [new_job(args=b"%d" % number) for number in range(20)]
     await executor.insert_many(jobs)
     for number in range(60):
@@ -201,19 +221,17 @@ async def test_scripts_that_are_forgotten_again_and_again(
         await driver.migrate()
         await driver.ready()
         executor = driver.executor()
-        over = asyncio.Event()
 
         async def forget() -> None:
-            link = await driver._pools.get()
-            while not over.is_set():
-                await driver._runner.ask(link, (b"SCRIPT", b"FLUSH"))
+            pool = await driver._pools.get()
+            for _ in range(25):  # fewer than one call puts up with
+                await driver._runner.ask(pool, (b"SCRIPT", b"FLUSH"))
                 await asyncio.sleep(0.001)
 
         forgetting = asyncio.create_task(forget())
         jobs = [new_job() for _ in range(200)]
         results: list[Any] = await asyncio.gather(*[executor.insert_many([job]) for job in jobs])
         rows = await executor.get_many([job.id for job in jobs])
-        over.set()
         await forgetting
         assert all(result.status == "INSERTED" for (result,) in results)
         assert all(row is not None for row in rows)

@@ -11,8 +11,10 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import ResponseError
 
 from goncordia.errors import ConfigurationError, DriverUnavailableError
+from goncordia_conformance.servers.redis import RedisServer
+from goncordia_driver_redis.clients.links import connect, connect_sync
 from goncordia_driver_redis.clients.parameters import Address, Parameters
-from goncordia_driver_redis.clients.places import ClusterPlace, Place, SentinelPlace
+from goncordia_driver_redis.clients.places import ClusterPlace, FixedPlace, Place, SentinelPlace
 
 A, B, C = Address("a", 1), Address("b", 2), Address("c", 3)
 PARAMETERS = Parameters(Address("", 0), options={"password": "p"})
@@ -114,6 +116,19 @@ def test_where_moved_points_to() -> None:
     assert found(ours, {A: [b"i", b"8"]})[0].address == Address("i", 8)
 
 
+def test_what_was_asked_before_moved_came_is_not_taken() -> None:
+    place = cluster()
+    found(place, {A: slots((b"old", 1))})
+    place.doubt()
+    steps = place.find()
+    next(steps)
+    place.forget(place.generation, ("new", 1))
+    with pytest.raises(StopIteration) as end:
+        steps.send(slots((b"old", 1)))
+    assert end.value.value.address == Address("new", 1)
+    assert place.generation == 1
+
+
 @pytest.mark.parametrize("host", [None, b"", b"?"])
 def test_a_host_that_is_not_told_is_the_one_that_was_asked(host: bytes | None) -> None:
     assert found(cluster(), {A: slots((host, 8))})[0].address == Address("a", 8)
@@ -133,3 +148,26 @@ def _denied() -> Exception:
     from redis.exceptions import NoPermissionError
 
     return NoPermissionError("User bob has no permissions")
+
+
+class Told(FixedPlace):
+    """Where others say that the primary is."""
+
+    proves = True
+
+
+async def test_one_that_is_no_primary_any_more(server: RedisServer) -> None:
+    """Older connections to it are of no use either: what they would read is stale."""
+    place = Told(Parameters(Address("127.0.0.1", server.port)))
+    link, sync = await connect(place), connect_sync(place)
+    assert link.is_usable()
+    assert sync.is_usable()
+    server.ask("REPLICAOF", "127.0.0.1", "1")
+    with pytest.raises(DriverUnavailableError, match="is not a primary"):
+        await connect(place)
+    assert not link.is_usable()
+    with pytest.raises(DriverUnavailableError, match="is not a primary"):
+        connect_sync(place)
+    assert not sync.is_usable()
+    await link.aclose()
+    sync.close()

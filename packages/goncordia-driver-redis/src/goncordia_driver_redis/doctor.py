@@ -130,7 +130,7 @@ def _replication(info: Mapping[str, str], durability: Durability) -> Iterator[Fi
         yield Finding(
             "warning",
             "there are replicas, and an enqueue does not wait for them: a failover may lose what "
-            f"was enqueued in the moment before. replicas=1 makes it wait; see {DOCS}/README.md",
+            f"was enqueued just before. replicas=1 makes it wait; see {DOCS}/durability.md",
         )
 
 

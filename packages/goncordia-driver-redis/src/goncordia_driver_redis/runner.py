@@ -163,15 +163,17 @@ class Runner(_Runner):
 
     async def on(self, link: AsyncLink, call: Call[T], *, durable: bool = False) -> T:
         """Run a call on this connection. Raises redis-py's errors."""
-        command = evalsha(call)
         for _ in range(_LOADS):
             try:
-                if durable and self._safe:
-                    return self._settled(call, await link.send_many([command, *self._safe]))
-                return call.parse(await link.send(command))
+                return await self._once(link, call, durable=durable)
             except NoScriptError:
                 await link.ask(b"SCRIPT", b"LOAD", call.script.text)
-        return call.parse(await link.send(command))
+        return await self._once(link, call, durable=durable)
+
+    async def _once(self, link: AsyncLink, call: Call[T], *, durable: bool) -> T:
+        if durable and self._safe:
+            return self._settled(call, await link.send_many([evalsha(call), *self._safe]))
+        return call.parse(await link.send(evalsha(call)))
 
 
 class SyncRunner(_Runner):
@@ -265,12 +267,14 @@ class SyncRunner(_Runner):
 
     def on(self, link: SyncLink, call: Call[T], *, durable: bool = False) -> T:
         """See :meth:`Runner.on`."""
-        command = evalsha(call)
         for _ in range(_LOADS):
             try:
-                if durable and self._safe:
-                    return self._settled(call, link.send_many([command, *self._safe]))
-                return call.parse(link.send(command))
+                return self._once(link, call, durable=durable)
             except NoScriptError:
                 link.ask(b"SCRIPT", b"LOAD", call.script.text)
-        return call.parse(link.send(command))
+        return self._once(link, call, durable=durable)
+
+    def _once(self, link: SyncLink, call: Call[T], *, durable: bool) -> T:
+        if durable and self._safe:
+            return self._settled(call, link.send_many([evalsha(call), *self._safe]))
+        return call.parse(link.send(evalsha(call)))

@@ -168,7 +168,7 @@ async def connect(place: Place, *, protocol: int | None = None) -> AsyncLink:
         link = await _linked(place, found, generation)
         try:
             if place.proves:
-                _prove(place, await _role(link), found)
+                _prove(place, await _role(link), found, generation)
         except BaseException:
             await link.aclose()
             raise
@@ -237,7 +237,7 @@ def connect_sync(place: Place, answer: float | None = None) -> SyncLink:
         try:
             link.connection.connect()
             if place.proves:
-                _prove(place, _role_sync(link), found)
+                _prove(place, _role_sync(link), found, generation)
         except BaseException:
             link.close()
             raise
@@ -290,8 +290,9 @@ def _no_right(error: ResponseError) -> None:
         raise error
 
 
-def _prove(place: Place, role: Any, found: Parameters) -> None:
+def _prove(place: Place, role: Any, found: Parameters, generation: int) -> None:
     if role is not None and role[0] != _PRIMARY:
+        place.forget(generation)  # older connections are to the same server
         raise DriverUnavailableError(
             f"{found.address}, which should be {place}, is not a primary (yet)",
             outcome="not_applied",

@@ -75,13 +75,15 @@ class Place(ABC):
             DriverUnavailableError: nobody knows now.
             ConfigurationError: those who were asked know no such thing.
         """
-        if self._found is not None:
-            return self._found
-        found = yield from self._look()
-        if self._last is not None and found != self._last:
-            self.generation += 1  # connections to where it was are of no use
-        self._found = self._last = found
-        return found
+        while self._found is None:
+            generation = self.generation
+            found = yield from self._look()
+            if generation != self.generation:
+                continue  # somebody has learnt more meanwhile
+            if self._last is not None and found != self._last:
+                self.generation += 1  # connections to where it was are of no use
+            self._found = self._last = found
+        return self._found
 
     @abstractmethod
     def _look(self) -> Generator[Ask, Any, Parameters]: ...

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn, TypeAlias
@@ -31,6 +32,7 @@ _SCHEMES: Final = {
     "redis+sentinel": "sentinel",
     "rediss+sentinel": "sentinel",
 }
+_SCHEME: Final = re.compile("[a-z][a-z0-9+.-]*")
 _TLS: Final = frozenset({"rediss", "valkeys", "rediss+cluster", "rediss+sentinel"})
 _EXAMPLES: Final = {
     "one": "redis://localhost:6379/0",
@@ -85,7 +87,7 @@ def read_url(field: str, url: str, *, ours: bool) -> Url:
 
     scheme, separator, rest = url.partition("://")
     scheme = scheme.lower()
-    if not separator:
+    if not separator or not _SCHEME.fullmatch(scheme):
         refuse(f"it has no scheme; a URL looks like {_EXAMPLES['one']!r}")
     if scheme not in _SCHEMES:
         choice = _ALIASES.get(scheme) or next(
@@ -97,8 +99,10 @@ def read_url(field: str, url: str, *, ours: bool) -> Url:
         parts = urlsplit(f"redis://{rest}")
     except ValueError:
         refuse("its host is none; an IPv6 address is in brackets, as in '[::1]:6379'")
-    if parts.fragment or "#" in rest:
+    if "#" in rest:
         refuse(f"there is a '#' in it; {_ESCAPES}")
+    if "@" in parts.path + parts.query:  # so what is before it may be a part of a password
+        refuse(f"there is an '@' behind its host; {_ESCAPES}")
     return _Reader(scheme, parts, refuse).read(ours=ours)
 
 
@@ -234,7 +238,7 @@ class _Reader:
         for piece in self._parts.query.split("&") if self._parts.query else ():
             name, separator, value = piece.partition("=")
             name = unquote(name)
-            if not (separator and name) or "@" in name:
+            if not (separator and name):
                 self._refuse(
                     f"what follows '?' is not made of name=value, with '&' between; {_ESCAPES}"
                 )
