@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import IO, TypeAlias, TypedDict
+from typing import IO, Final, TypeAlias, TypedDict
 
 __all__ = ["NotHereError", "Start", "User", "comes_true", "free_port", "serve", "unprivileged_user"]
 
@@ -32,6 +32,12 @@ PORTS = range(10_000, 30_000)
 """Below the ports that systems give to outgoing connections: one of those could take the port of a
 server that is down for a moment, or even connect to itself there."""
 
+RANGES = 8
+"""Into so many parts they are divided."""
+
+_chance: Final = random.SystemRandom()
+_given: Final[set[int]] = set()
+
 User: TypeAlias = str | None
 """The name of the user that a server runs as; None: ours."""
 
@@ -41,14 +47,25 @@ class NotHereError(Exception):
 
 
 def free_port() -> int:
-    """A port of the loopback interface that is free now."""
+    """A port of the loopback interface that is free now, and that nobody else is about to take.
+
+    No process is given one twice, and pytest-xdist's workers have ranges of their own: what is
+    started there may not listen yet.
+    """
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "").removeprefix("gw")
+    number = int(worker) if worker.isdigit() else os.getpid()
+    ports = PORTS[number % RANGES :: RANGES]
     while True:
         with socket.socket() as probe:
-            port = random.choice(PORTS)
+            # Tests seed the common source of chance, all of them alike.
+            port = _chance.choice(ports)
+            if port in _given:
+                continue
             try:
                 probe.bind(("127.0.0.1", port))
             except OSError:
                 continue
+            _given.add(port)
             return port
 
 
