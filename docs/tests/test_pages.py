@@ -183,7 +183,7 @@ class Reader:
         with redis.Redis.from_url(
             os.environ["REDIS_URL"], protocol=2, decode_responses=True, encoding_errors="replace"
         ) as client:
-            answers = []
+            answers: list[str] = []
             for command in commands.splitlines():
                 connection = client.connection_pool.get_connection()
                 try:

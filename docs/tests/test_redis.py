@@ -47,7 +47,7 @@ class Server:
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self.admin = redis.Redis.from_url(url)
+        self.admin: Any = redis.Redis.from_url(url)
         self.user = ""
 
     def give(self, rules: Sequence[str]) -> None:
