@@ -145,6 +145,61 @@ def test_jobs_whose_strings_are_gone(bare: Any) -> None:
     assert {row.id for row in bare(bare.ops.list_jobs(ListFilter(), None, 9)).jobs} >= set(kept)
 
 
+def test_a_group_goes_on_without_a_job_that_is_gone(bare: Any) -> None:
+    bare.open()
+    gone = bare.add(group="g", group_limit=1)
+    left = [bare.add(group="g", group_limit=1) for _ in range(2)]
+    bare.client.delete(bare.key(b"j:" + gone.bytes))
+    assert bare.claim(5) == []
+    bare.add(group="g", group_limit=1, run_at=After(99))
+    (row,) = bare.claim(5)
+    assert row.id == left[0]
+    bare.client.delete(bare.key(b"j:" + left[1].bytes))
+    later = bare.add(group="g", group_limit=1)
+    bare(bare.ops.finish_many([Finish(row.claim, "complete")]))
+    assert [row.id for row in bare.claim(5)] == [later]
+
+
+def test_a_close_that_is_repeated_goes_on(bare: Any) -> None:
+    session = bare.open()
+    for _ in range(3):
+        bare(bare.ops.insert_many([bare.job() for _ in range(400)]))
+    assert len(bare.claim(1000) + bare.claim(1000)) == 1200
+    closing = bare.ops.session_close(session)
+    call = next(closing)
+    bare.client.evalsha(
+        bare.client.script_load(call.script.text.decode()), 1, call.key, *call.arguments
+    )  # and its answer is lost
+    assert bare(bare.ops.count(ListFilter(states=frozenset({JobState.RUNNING})))) == 200
+    bare(bare.ops.session_close(session))
+    assert bare(bare.ops.count(ListFilter(states=frozenset({JobState.RUNNING})))) == 0
+    assert bare(bare.ops.session_list()) == []
+
+
+def test_large_jobs_come_as_an_answer_can_hold_them(bare: Any, audit: Audit) -> None:
+    bare.open(UUID(int=1), 10)
+    large = bytes(6 << 20)
+    ids = [bare.add(args=large, group="g" if n % 2 else None, group_limit=9) for n in range(7)]
+    first = bare.ask(9, session=UUID(int=1))
+    # 16 MiB are full with the third; the fourth was read with it.
+    assert [row.id for row in first.jobs] == ids[:4]
+    assert first.more
+    audit(bare)
+    rest = bare.ask(9, session=UUID(int=1))
+    assert ([row.id for row in rest.jobs], rest.more) == (ids[4:], False)
+    audit(bare)
+    bare.calls = 0
+    assert {row.id for row in bare(bare.ops.held(UUID(int=1), None, 10))} == set(ids)
+    assert [row.id for row in bare(bare.ops.get_many(ids))] == ids
+    assert bare.calls == 14
+    bare.open(UUID(int=2), 10)
+    for _ in range(4):
+        bare.advance(4)
+        bare(bare.ops.session_beat(UUID(int=2), 10))
+    assert len(bare(bare.ops.expire(UUID(int=2), 10))) == 1
+    audit(bare)
+
+
 def test_with_memory_full_jobs_end_and_none_begin(bare: Any) -> None:
     bare.open()
     bare.add()
@@ -187,7 +242,13 @@ def test_queues_are_known_while_they_hold_something(bare: Any) -> None:
     bare(bare.ops.change_many([Change(each, "delete") for each in ids]))
     assert bare(bare.ops.queue_list()) == names[2:]
     assert bare(bare.ops.queue_stats()) == []
-    assert bare.key(b"qs") not in bare.dump()
+    bare(bare.ops.prune(PruneRequest()))
+    assert not {bare.key(b"qs"), bare.key(b"told")} & bare.dump().keys()
+    many = [f"q{n:04}" for n in range(1500)]
+    bare(bare.ops.insert_many([bare.job(queue=name) for name in many[:1000]]))
+    bare(bare.ops.insert_many([bare.job(queue=name) for name in many[1000:]]))
+    assert [one.name for one in bare(bare.ops.queue_list())] == [*many, "z"]
+    assert [one.available for one in bare(bare.ops.queue_stats())] == [1] * 1500
 
 
 def test_counts_by_state_are_those_of_a_look_at_each_job(bare: Any) -> None:

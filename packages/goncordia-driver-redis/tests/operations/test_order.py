@@ -77,6 +77,24 @@ def test_more_than_a_call_gives(bare: Any) -> None:
     assert [len(first.jobs), first.more, len(second.jobs), second.more] == [1000, True, 400, False]
 
 
+def test_just_as_many_as_a_call_gives_are_fewer_than_were_asked_for(bare: Any) -> None:
+    bare(bare.ops.insert_many([bare.job() for _ in range(1000)]))
+    bare.open()
+    result = bare.ask(1400)
+    assert (len(result.jobs), result.more, result.next_due_in) == (1000, False, float("inf"))
+    # Who asked may sleep now: the next job is told.
+    assert bare.key(b"told") not in bare.dump()
+
+
+def test_a_claim_hides_the_heads_of_its_group_in_other_lines(bare: Any) -> None:
+    bare.open()
+    first = bare.add(kind="a", group="g", group_limit=2)
+    second = bare.add(kind="b", group="g", group_limit=2)
+    bare.add(kind="c", group="g", group_limit=2)
+    other = bare.add(kind="c", group="h", group_limit=1)
+    assert [row.id for row in bare.claim(9)] == [first, second, other]
+
+
 def test_skipped_groups_are_read_past(bare: Any) -> None:
     for _ in range(70):
         bare.add(group="a", group_limit=1000)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from uuid import UUID
 
 import pytest
 import redis
 
-from goncordia.driver import Finish
+from goncordia.driver import Finish, QueueFetch
 
-KEYS = [b"i", b"told", b"qs", b"h:default", b"l:0:p:7:default:work", b"i:" + bytes(16)]
+KEYS = [b"i", b"told", b"h:default", b"l:0:p:7:default:work", b"i:" + bytes(16)]
 GROUP_KEYS = [
     b"gr", b"gl:g", b"w:1:0:7:default:4:work:g", b"gq:7:default:work", b"hg:default",
     b"l:0:g:7:default:work",
@@ -42,6 +43,14 @@ def test_an_insert_writes_nothing(bare: Any, name: bytes) -> None:
     _refused(bare, bare.add)
 
 
+def test_an_insert_into_a_new_queue_writes_nothing(bare: Any) -> None:
+    bare.add()
+    _spoil(bare, b"qs")
+    bare.add()  # its queue is known
+    _refused(bare, lambda: bare.add(queue="new"))
+    _refused(bare, lambda: bare.add(group="g", group_limit=1))
+
+
 @pytest.mark.parametrize("name", GROUP_KEYS)
 def test_an_insert_of_a_group_writes_nothing(bare: Any, name: bytes) -> None:
     bare.add(group="g", group_limit=1)
@@ -55,6 +64,17 @@ def test_a_fetch_claims_nothing(bare: Any, name: bytes) -> None:
     bare.add()
     _spoil(bare, name)
     _refused(bare, bare.claim)
+
+
+@pytest.mark.parametrize("name", [b"r", b"told", b"se", b"c:" + UUID(int=7).bytes])
+def test_an_exchange_finishes_nothing(bare: Any, name: bytes) -> None:
+    bare.open()
+    bare.add()
+    (row,) = bare.claim()
+    _spoil(bare, name)
+    request = bare.request(row.claim.session, 1, [QueueFetch("default", 1)])
+    finish = Finish(row.claim, "complete")
+    _refused(bare, lambda: bare(bare.ops.exchange([finish], request)))
 
 
 def test_a_finish_changes_nothing(bare: Any) -> None:

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- needs: times jobs store wakes lines waiting keys index finish removal
+-- needs: times jobs store wakes lines waiting unique index finish removal
 -- Cancels, retries, reschedules or deletes jobs, each for itself. It works when memory is full, for
 -- deleting is what empties it.
 --

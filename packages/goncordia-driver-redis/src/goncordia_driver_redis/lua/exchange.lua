@@ -1,13 +1,16 @@
 #!lua flags=allow-oom
--- needs: times jobs store extras wakes lines waiting keys index finish removal fetch
+-- needs: times jobs store extras wakes lines waiting unique index finish removal fetch
 -- Finishes claims, each only if it is the claim that it names, and claims what is due, in one step.
 -- It works when memory is full, for it is what empties it.
 --
 -- ARGV: time, the request or '', how many finished jobs of a state to keep or '', finishes.
 -- Answers: of each finish a number, and the fetch's.
 local outcomes = {}
+expect('HLEN', T .. 'r')
+expect('SCARD', T .. 'told')
+if ARGV[2] ~= '' then expect('ZCARD', T .. 'c:' .. sub(ARGV[2], 1, 16)) end
 if #ARGV > 3 then
-  expect('hash', T .. 'r')
+  expect('SCARD', T .. 'se')
   local raws, seen = {}, {}
   for n = 4, #ARGV do raws[n] = job_header(sub(ARGV[n], 1, 16)) end
   for n = 4, #ARGV do

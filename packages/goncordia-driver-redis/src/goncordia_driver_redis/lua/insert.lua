@@ -1,5 +1,5 @@
 #!lua
--- needs: times jobs wakes lines waiting index keys
+-- needs: times jobs wakes lines waiting index unique
 -- Inserts jobs, all or nothing: a known id or a held unique key is an answer. Everything that can
 -- go wrong is looked at before the first write.
 --
@@ -11,7 +11,9 @@ local answers, keys, taken, lines, queues = {}, {}, {}, {}, {}
 local grouped, unique, values, ids = {}, {}, {}, {}
 
 for n = 1, count do keys[n] = T .. 'j:' .. ARGV[2 + 2 * n] end
-local some_known = call('EXISTS', unpack(keys)) > 0
+-- Of a job alone that has no unique key, its own SET can tell whether it was there.
+local alone = count == 1 and band(byte(ARGV[5]), UNIQUE) == 0
+local some_known = not alone and call('EXISTS', unpack(keys)) > 0
 
 -- What jobs with the same header have in common: the header as it is stored, and what it says.
 local function header_of(raw, size)
@@ -73,37 +75,51 @@ for n = 1, count do
 end
 if #ids == 0 then return answers end
 
-expect('zset', T .. 'i')
-expect('set', T .. 'told')
-expect('set', T .. 'qs')
-for queue in pairs(queues) do expect('zset', T .. 'h:' .. queue) end
-for name in pairs(lines) do expect('zset', T .. 'l:' .. name) end
+-- Reads that raise where a key is not what it should be; what they give is wanted as well.
+local chunk = chunk_of(ARGV[2])
+if chunk then expect('STRLEN', T .. 'i:' .. chunk) end
+for queue in pairs(queues) do is_told(queue) end
+for name, line in pairs(lines) do
+  expect('ZCARD', T .. 'l:' .. name)
+  local before = tonumber(call('ZSCORE', T .. 'h:' .. line.queue, name))
+  line.leads = not before or line.first < before
+  if line.leads then expect('SCARD', T .. 'qs') end
+end
 if #grouped > 0 then
   make_groups()
-  expect('hash', T .. 'gr')
+  expect('HLEN', T .. 'gr')
+  expect('SCARD', T .. 'qs')
 end
 for _, job in ipairs(grouped) do
-  expect('set', T .. 'gl:' .. job.group)
-  expect('zset', groups.lane_key(job.group, groups.lane_name(job)))
-  expect('zset', parked_key(job.queue, job.kind))
-  expect('set', T .. 'hg:' .. job.queue)
-  expect('zset', T .. 'l:' .. line_name(job.priority, 'g', job.queue, job.kind))
+  expect('SCARD', T .. 'gl:' .. job.group)
+  expect('ZCARD', groups.lane_key(job.group, groups.lane_name(job)))
+  expect('ZCARD', parked_key(job.queue, job.kind))
+  expect('SCARD', T .. 'hg:' .. job.queue)
+  expect('ZCARD', T .. 'h:' .. job.queue)
+  expect('ZCARD', T .. 'l:' .. line_name(job.priority, 'g', job.queue, job.kind))
 end
-local chunk = chunk_of(ARGV[2])
-if chunk then expect('string', T .. 'i:' .. chunk) end
 
-call('MSET', unpack(values))
+if not alone then
+  call('MSET', unpack(values))
+elseif not call('SET', values[1], values[2], 'NX') then
+  return { 1 }
+end
 for key, job in pairs(unique) do call('SET', T .. 'u:' .. key, job.id) end
 for name, line in pairs(lines) do
   if #line > 0 then
     call('ZADD', T .. 'l:' .. name, unpack(line))
-    local first = call('ZADD', T .. 'h:' .. line.queue, 'LT', 'CH', line.first, name) == 1
-    wake(line.queue, line.first, first)
+    if line.leads then
+      call('ZADD', T .. 'h:' .. line.queue, line.first, name)
+      call('SADD', T .. 'qs', line.queue)
+    end
+    wake(line.queue, line.first, line.leads)
   end
 end
-for _, job in ipairs(grouped) do begin_waiting(job) end
-settle_lines()
-for queue in pairs(queues) do call('SADD', T .. 'qs', queue) end
+for _, job in ipairs(grouped) do
+  begin_waiting(job)
+  call('SADD', T .. 'qs', job.queue)
+end
+if #grouped > 0 then settle_lines() end
 index_add(ids, ARGV[2], ARGV[3], chunk)
 tell()
 return answers

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- needs: times jobs store wakes lines waiting keys finish
+-- needs: times jobs store wakes lines waiting unique finish
 -- Notes on running claims that they have started, and keeps checkpoints. Each acts only on the
 -- claim that it names. ARGV: time, marks. Answers of each: a number, as of a finish.
 local answers = {}

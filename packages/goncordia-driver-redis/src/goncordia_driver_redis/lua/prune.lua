@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- needs: jobs keys index removal
+-- needs: jobs unique index removal
 -- Deletes finished jobs of one state that ended before a time and hold no unique key; at most so
 -- many, the oldest first. Those whose hold has ended come to the others first.
 -- ARGV: time, state, before, limit. Answers: how many came, how many went.

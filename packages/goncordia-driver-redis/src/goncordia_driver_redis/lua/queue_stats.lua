@@ -16,7 +16,7 @@ for n = 2, #ARGV do
     if string.match(line, '^-?%d+:(.)') == 'p' then add(T .. 'l:' .. line) end
   end
   for _, kind in ipairs(call('SMEMBERS', T .. 'hg:' .. name)) do
-    add(T .. 'gq:' .. #name .. ':' .. name .. ':' .. kind)
+    add(parked_key(name, kind))
   end
   local failed = call('ZCOUNT', T .. 'f:' .. name, above(now), '+inf')
   local running = tonumber(call('HGET', T .. 'r', name) or 0)

@@ -16,7 +16,7 @@ if not value then
   call('DEL', key)
   return { 1, 0 }
 end
-expect('zset', T .. 'kn')
+expect('ZCARD', T .. 'kn')
 version = call('INCR', T .. 'kv')
 call('HSET', key, 'v', value, 'n', version, 't', ARGV[4])
 call('ZADD', T .. 'kn', 0, ARGV[2])

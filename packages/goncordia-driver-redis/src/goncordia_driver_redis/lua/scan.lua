@@ -1,7 +1,7 @@
 #!lua flags=no-writes
 -- needs: jobs extras scan
 -- Looks at jobs, in the order given, for those that pass a filter; and gives the next chunk of the
--- index below an id. It stops when it has enough, or four megabytes.
+-- index below an id. It stops when it has enough, or as much as one answer should hold.
 -- ARGV: time, filter, how many to find (-1: only count), bound for the next chunk or '', ids.
 -- Answers: time, jobs, what belongs to them, how many passed, how many were looked at, and the
 -- chunk's start and ids.
@@ -9,7 +9,7 @@ local matches = matcher(ARGV[2])
 local room, ids = tonumber(ARGV[3]), ARGV[5]
 local jobs, extras, passed, seen, size = {}, {}, 0, 0, 0
 for at = 1, #ids, 16 do
-  if passed == room or size > 4194304 then break end
+  if passed == room or size > READ_SIZE then break end
   local id = sub(ids, at, at + 15)
   local raw = matches(id)
   seen = seen + 1

@@ -1,12 +1,16 @@
 #!lua flags=allow-oom
--- needs: times jobs store wakes lines waiting keys finish sessions
+-- needs: times jobs store wakes lines waiting unique finish sessions
 -- Ends a session, and releases what it holds, at most so many; how many are left. The session is
 -- ended by the first call already, so that it claims nothing more.
--- ARGV: time, session, limit, 1 to go on with what an earlier call began.
+-- One that was ended otherwise is left to the rescuers.
+-- ARGV: time, session, limit.
 local session = ARGV[2]
-if ARGV[4] ~= '1' then
-  if call('HGET', T .. 's:' .. session, 'open') ~= '1' then return 0 end
+local open, closing = unpack(call('HMGET', T .. 's:' .. session, 'open', 'closing'))
+if open == '1' then
+  call('HSET', T .. 's:' .. session, 'closing', 1)
   end_session(session)
+elseif closing ~= '1' then
+  return 0
 end
 for _, id in ipairs(call('ZRANGE', T .. 'c:' .. session, 0, ARGV[3] - 1)) do
   local job = read_job(id)

@@ -5,7 +5,7 @@
 -- ARGV: time, session, worker, lease in microseconds.
 local key = T .. 's:' .. ARGV[2]
 if call('EXISTS', key) == 1 then return end
-expect('zset', T .. 'so')
+expect('ZCARD', T .. 'so')
 call('HSET', key, 'worker', ARGV[3], 'lease', ARGV[4], 'opened', now, 'beat', now, 'since', now,
   'open', 1)
 call('ZADD', T .. 'so', now + ARGV[4], ARGV[2])

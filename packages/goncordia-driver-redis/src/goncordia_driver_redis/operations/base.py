@@ -10,7 +10,7 @@ from goncordia_driver_redis.keys import Keys
 from goncordia_driver_redis.operations.call import Argument, Call, Script
 from goncordia_driver_redis.wire.times import micros
 
-__all__ = ["Topic"]
+__all__ = ["Topic", "nothing"]
 
 T = TypeVar("T")
 
@@ -38,3 +38,7 @@ class Topic:
     ) -> Call[T]:
         time: Argument = b"" if self._clock is None else micros(self._clock.now())
         return Call(script, self._keys.tag, (time, *arguments), parse)
+
+
+def nothing(_: Any) -> None:
+    """Of an answer that says nothing."""

@@ -17,6 +17,7 @@ __all__ = ["Changing"]
 
 _CHANGE: Final = load_script("change")
 _PRUNE: Final = load_script("prune")
+_FORGET: Final = load_script("queue_forget")
 _CHANGED: Final = 200
 _PRUNED: Final = 200
 
@@ -33,7 +34,7 @@ class Changing(Topic):
         return answers
 
     def prune(self, request: PruneRequest) -> Op[int]:
-        """See :meth:`BaseExecutor.prune`."""
+        """See :meth:`BaseExecutor.prune`. Queues that have run empty are forgotten as well."""
         total = 0
         for name in ("completed", "discarded", "cancelled"):
             before = getattr(request, name)
@@ -45,6 +46,10 @@ class Changing(Topic):
                 total += gone
                 if freed < step and gone < step:
                     break
+        cursor = b"0" if total < request.limit else b""
+        while cursor:
+            found: bytes = yield self._call(_FORGET, bytes, cursor)
+            cursor = found if found != b"0" else b""
         return total
 
 

@@ -10,12 +10,13 @@ from goncordia.driver import FetchRequest, FetchResult, Finish, JobRow, Mark, Ou
 from goncordia_driver_redis.lua.library import load_script
 from goncordia_driver_redis.operations.base import Topic
 from goncordia_driver_redis.operations.call import Argument, Op
+from goncordia_driver_redis.wire.layout import NUMBERS
 from goncordia_driver_redis.wire.replies import read_fetch, read_outcomes, read_pairs
 from goncordia_driver_redis.wire.requests import encode_fetch, encode_finish, encode_mark
 
 __all__ = ["MAX_FETCH", "MAX_FINISH", "Claiming"]
 
-MAX_FETCH: Final = 1000
+MAX_FETCH: Final = NUMBERS["MAX_FETCH"]
 """How many jobs one fetch claims at most; asked for more, it says that there may be more."""
 
 MAX_FINISH: Final = 500
@@ -57,7 +58,7 @@ class Claiming(Topic):
         return outcomes + last, fetched
 
     def _exchange(self, finishes: Sequence[Finish], request: FetchRequest | None) -> Any:
-        asked = b"" if request is None else encode_fetch(request, min(request.limit, MAX_FETCH))
+        asked = b"" if request is None else encode_fetch(request)
         arguments: list[Argument] = [asked, self._keep_finished]
         arguments += [encode_finish(finish) for finish in finishes]
         return self._call_with(_EXCHANGE, _read_exchange, arguments)
@@ -74,12 +75,15 @@ class Claiming(Topic):
         """See :meth:`BaseExecutor.held`."""
         rows: list[JobRow] = []
         number: Argument = b"" if fetch_no is None else fetch_no
-        seen, count = 0, _HELD
-        while seen < limit and count == _HELD:
+        seen, more = 0, True
+        while seen < limit and more:
             asked = min(_HELD, limit - seen)
-            some, count = yield self._call(_HOLDS, _read_held, session.bytes, number, seen, asked)
+            some, count, there = yield self._call(
+                _HOLDS, _read_held, session.bytes, number, seen, asked
+            )
             rows += some
             seen += count
+            more = count < there or there == asked
         return rows
 
 
@@ -88,6 +92,6 @@ def _read_exchange(answer: Any) -> tuple[list[Outcome], FetchResult | None]:
     return read_outcomes(outcomes), None if fetched is None else read_fetch(fetched)
 
 
-def _read_held(answer: Any) -> tuple[list[JobRow], int]:
-    now, pairs, extras, count = answer
-    return read_pairs(now, pairs, extras), count
+def _read_held(answer: Any) -> tuple[list[JobRow], int, int]:
+    now, pairs, extras, count, there = answer
+    return read_pairs(now, pairs, extras), count, there

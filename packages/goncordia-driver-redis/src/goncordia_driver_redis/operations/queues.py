@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from goncordia.driver import QueueState, QueueStats
 from goncordia_driver_redis.lua.library import load_script
-from goncordia_driver_redis.operations.base import Topic
+from goncordia_driver_redis.operations.base import Topic, nothing
 from goncordia_driver_redis.operations.call import Op
 from goncordia_driver_redis.wire.times import from_micros
 
@@ -24,22 +24,34 @@ class Queues(Topic):
 
     def queue_pause(self, name: str) -> Op[None]:
         """See :meth:`BaseExecutor.queue_pause`."""
-        yield self._call(_PAUSE, _nothing, name, 1)
+        yield self._call(_PAUSE, nothing, name, 1)
 
     def queue_resume(self, name: str) -> Op[None]:
         """See :meth:`BaseExecutor.queue_resume`."""
-        yield self._call(_PAUSE, _nothing, name, 0)
+        yield self._call(_PAUSE, nothing, name, 0)
 
     def queue_list(self) -> Op[list[QueueState]]:
         """See :meth:`BaseExecutor.queue_list`."""
-        names, paused = yield self._call(_LIST, _read_list)
+        names, paused = yield from self._queues()
         every = sorted({*names, *paused})
         return [QueueState(name, paused.get(name, False)) for name in every]
+
+    def _queues(self) -> Op[tuple[set[str], dict[str, bool]]]:
+        """The queues that hold something, and those that were ever paused."""
+        names: set[str] = set()
+        paused: dict[str, bool] = {}
+        cursor = b"0"
+        while True:
+            cursor, some, pauses = yield self._call(_LIST, _read_list, cursor)
+            names |= some
+            paused |= pauses
+            if cursor == b"0":
+                return names, paused
 
     def queue_stats(self) -> Op[list[QueueStats]]:
         """See :meth:`BaseExecutor.queue_stats`. Exact for each hundred queues."""
         stats: list[QueueStats] = []
-        names, _ = yield self._call(_LIST, _read_list)
+        names, _ = yield from self._queues()
         every = sorted(names)
         for start in range(0, len(every), _COUNTED):
             some = every[start : start + _COUNTED]
@@ -55,11 +67,12 @@ def _unfinished(stats: QueueStats) -> int:
     return stats.available + stats.scheduled + stats.retryable + stats.running
 
 
-def _read_list(answer: Any) -> tuple[list[str], dict[str, bool]]:
-    names, pauses = answer
+def _read_list(answer: Any) -> tuple[bytes, set[str], dict[str, bool]]:
+    cursor, names, pauses = answer
     # RESP3 does not change the shape of what a script hands through.
     flags = zip(pauses[::2], pauses[1::2], strict=True)
-    return [each.decode() for each in names], {name.decode(): on == b"1" for name, on in flags}
+    paused = {name.decode(): on == b"1" for name, on in flags}
+    return cursor, {each.decode() for each in names}, paused
 
 
 def _read_stats(
@@ -67,7 +80,3 @@ def _read_stats(
 ) -> QueueStats:
     first = None if oldest is None else from_micros(oldest)
     return QueueStats(name, due, later - failed, failed, running, first)
-
-
-def _nothing(_: Any) -> None:
-    """The answer says nothing."""

@@ -38,12 +38,12 @@ class Reading(Queues):
     def get_many(self, ids: Sequence[UUID]) -> Op[list[JobRow | None]]:
         """See :meth:`BaseExecutor.get_many`."""
         rows: list[JobRow | None] = []
-        for start in range(0, len(ids), _STEP):
-            some = ids[start : start + _STEP]
+        while len(rows) < len(ids):
+            some = ids[len(rows) : len(rows) + _STEP]
 
             def parse(answer: Any, some: Sequence[UUID] = some) -> list[JobRow | None]:
                 now, raws, extras = answer
-                return read_jobs(now, some, raws, extras)
+                return read_jobs(now, some[: len(raws)], raws, extras)
 
             rows += yield self._call_with(_GET, parse, [each.bytes for each in some])
         return rows

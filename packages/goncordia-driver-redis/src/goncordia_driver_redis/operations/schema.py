@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from goncordia_driver_redis.lua.library import load_script
-from goncordia_driver_redis.operations.base import Topic
+from goncordia_driver_redis.operations.base import Topic, nothing
 from goncordia_driver_redis.operations.call import Op
 
 __all__ = ["LAYOUT", "Layout", "LayoutTopic"]
@@ -56,8 +56,4 @@ class LayoutTopic(Topic):
 
         Every listener calls it once it is subscribed, each time anew.
         """
-        yield self._call(_LISTEN, _nothing)
-
-
-def _nothing(_: Any) -> None:
-    """The answer says nothing."""
+        yield self._call(_LISTEN, nothing)

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from goncordia.driver import Beat, Claim, JobRow, SessionInfo
 from goncordia_driver_redis.lua.library import load_script
-from goncordia_driver_redis.operations.base import Topic
+from goncordia_driver_redis.operations.base import Topic, nothing
 from goncordia_driver_redis.operations.call import Op
 from goncordia_driver_redis.wire.replies import read_pairs
 from goncordia_driver_redis.wire.times import from_micros, seconds_to_micros
@@ -28,7 +28,7 @@ class Sessions(Topic):
 
     def session_open(self, session: UUID, worker_id: str, lease: float) -> Op[None]:
         """See :meth:`BaseExecutor.session_open`."""
-        yield self._call(_OPEN, _nothing, session.bytes, worker_id, seconds_to_micros(lease))
+        yield self._call(_OPEN, nothing, session.bytes, worker_id, seconds_to_micros(lease))
 
     def session_beat(self, session: UUID, lease: float) -> Op[Beat]:
         """See :meth:`BaseExecutor.session_beat`."""
@@ -44,9 +44,9 @@ class Sessions(Topic):
 
     def session_close(self, session: UUID) -> Op[None]:
         """See :meth:`BaseExecutor.session_close`. More than 1,000 claims go in several steps."""
-        left = yield self._call(_CLOSE, int, session.bytes, _RELEASED, 0)
+        left = yield self._call(_CLOSE, int, session.bytes, _RELEASED)
         while left:
-            left = yield self._call(_CLOSE, int, session.bytes, _RELEASED, 1)
+            left = yield self._call(_CLOSE, int, session.bytes, _RELEASED)
 
     def session_list(self) -> Op[list[SessionInfo]]:
         """See :meth:`BaseExecutor.session_list`."""
@@ -76,7 +76,3 @@ class Sessions(Topic):
 
         rows: list[JobRow] = yield self._call(_EXPIRE, parse, session.bytes, min(limit, _RESCUED))
         return rows
-
-
-def _nothing(_: Any) -> None:
-    """The answer says nothing."""

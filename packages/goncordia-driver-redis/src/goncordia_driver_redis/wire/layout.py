@@ -57,6 +57,11 @@ NUMBERS: Final = {
     "SO_BEFORE": 2,
     "CONFLICT": 3,
     "NO_JOB": 4,
+    # bytes of jobs in one answer: when read, and when claimed
+    "READ_SIZE": 4 << 20,
+    "ANSWER_SIZE": 16 << 20,
+    # how many jobs a fetch claims at most
+    "MAX_FETCH": 1000,
     # the calendar, without its first and its last day, in microseconds
     "FIRST_TIME": -62135510400000000,
     "LAST_TIME": 253402214399999999,

@@ -94,8 +94,8 @@ def encode_filter(where: ListFilter) -> bytes:
     return b"" if all(each is False for each in given) else _pack(given)
 
 
-def encode_fetch(request: FetchRequest, limit: int) -> bytes:
-    """The request, for at most so many jobs."""
+def encode_fetch(request: FetchRequest) -> bytes:
+    """The session, and the rest as msgpack."""
     queues = [
         (
             queue.name,
@@ -106,5 +106,5 @@ def encode_fetch(request: FetchRequest, limit: int) -> bytes:
         for queue in request.queues
     ]
     # The server's msgpack knows no binary strings.
-    rest = _pack((request.fetch_no, limit, request.worker_id, queues))
+    rest = _pack((request.fetch_no, request.limit, request.worker_id, queues))
     return request.session.bytes + rest

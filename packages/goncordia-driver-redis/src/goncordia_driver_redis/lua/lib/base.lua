@@ -17,11 +17,12 @@ local function above(number)
   return string.format('(%.17g', number)
 end
 
--- Raises, before anything was written, when a key holds something of another type.
-local function expect(kind, key)
-  local found = call('TYPE', key).ok
-  if found ~= kind and found ~= 'none' then
-    error({ err = 'WRONGTYPE ' .. key .. ' holds a ' .. found .. ', not a ' .. kind })
+-- Raises, for a script that has not written anything yet, when a key holds something of another
+-- type than that whose size this command tells.
+local function expect(command, key)
+  if type(redis.pcall(command, key)) == 'table' then
+    local found = call('TYPE', key).ok
+    error({ err = 'WRONGTYPE ' .. key .. ' holds a ' .. found .. '; ' .. command .. ' is for others' })
   end
 end
 

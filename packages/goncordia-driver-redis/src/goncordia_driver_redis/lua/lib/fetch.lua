@@ -41,14 +41,6 @@ local function due_lines(queue)
   return levels, priorities
 end
 
--- The group of a job of a group, whose string it keeps.
-local function look_up_group(line, id)
-  line.raw = call('GET', T .. 'j:' .. id)
-  if not line.raw then return nil end
-  line.job = parse_job(id, line.raw)
-  return line.job.group
-end
-
 -- Takes the job of an id out of a line that has no such job any more, as after an eviction.
 local function heal(line, id)
   line_remove(line.queue.name, line.name, id)
@@ -62,10 +54,10 @@ local function next_grouped(line, skip)
       'LIMIT', from, skip and 32 or 1)
     if #some == 0 then return false end
     for n = 1, #some, 2 do
-      local group = look_up_group(line, some[n])
-      if not group then
+      line.job = read_job(some[n])
+      if not line.job then
         heal(line, some[n])
-      elseif skip and skip[group] then
+      elseif skip and skip[line.job.group] then
         line.skipped = line.skipped + 1
       else
         line.id, line.run_at = some[n], tonumber(some[n + 1])
@@ -101,6 +93,7 @@ local function take(line)
   local queue = line.queue
   local claim = { id = line.id, queue = queue.name, line = line.name }
   if line.grouped then
+    claim.job = line.job
     groups = groups or make_groups()
     groups.begin_run(line.job.group)
     groups.remove(line.job)
@@ -141,10 +134,13 @@ local function take_level(level, room)
     elseif not line.grouped then
       if not next_plain(line, ahead) then table.remove(lines, best) end
     end
-    -- A claim may have filled a group, and hidden the heads of other lines.
+    -- A claim may have filled its group, and hidden the heads of other lines.
     if line.grouped then
+      local group = line.job.group
       for n = #lines, 1, -1 do
-        if lines[n].grouped and not next_grouped(lines[n], lines[n].queue.skip) then
+        local other = lines[n]
+        if other.grouped and other.job.group == group
+          and not next_grouped(other, other.queue.skip) then
           table.remove(lines, n)
         end
       end
@@ -184,12 +180,37 @@ local function claimed_string(raw, session, fetch_no, worker)
     #worker, worker) .. common .. sub(raw, size + 1), marks
 end
 
+-- Reads the strings of what is claimed: of as many as one answer can hold, but of one at least. The
+-- rest is given back.
+local function read_claimed()
+  local raws, size, step = {}, 0, 4
+  while #raws < #claimed and (size < ANSWER_SIZE or #raws == 0) do
+    local keys, most = {}, 1
+    for n = #raws + 1, math.min(#raws + step, #claimed) do
+      keys[#keys + 1] = T .. 'j:' .. claimed[n].id
+    end
+    for _, raw in ipairs(call('MGET', unpack(keys))) do
+      raws[#raws + 1] = raw
+      size = size + (raw and #raw or 0)
+      most = math.max(most, raw and #raw or 0)
+    end
+    step = math.max(1, math.min(500, math.floor((ANSWER_SIZE - size) / most)))
+  end
+  for n = #claimed, #raws + 1, -1 do
+    local job = claimed[n].job
+    if job then
+      groups.end_run(job.group)
+      groups.add(job)
+    end
+    claimed[n] = nil
+  end
+  return raws
+end
+
 -- Writes the claims; gives ids and strings in turn, and what belongs to them.
 local function write_claims(session, fetch_no, worker)
-  local keys, lines, failed, started = {}, {}, {}, {}
-  for n, claim in ipairs(claimed) do keys[n] = T .. 'j:' .. claim.id end
-  if #keys == 0 then return {}, {} end
-  local raws = call('MGET', unpack(keys))
+  local raws = read_claimed()
+  local lines, failed, started = {}, {}, {}
   local answer, extras, values, holds, count = {}, {}, {}, {}, 0
   for n, claim in ipairs(claimed) do
     local id, name, queue = claim.id, claim.line, claim.queue
@@ -203,7 +224,7 @@ local function write_claims(session, fetch_no, worker)
     if raws[n] then
       local text, marks = claimed_string(raws[n], session, fetch_no, worker)
       answer[count + 1], answer[count + 2] = id, text
-      values[count + 1], values[count + 2] = keys[n], text
+      values[count + 1], values[count + 2] = T .. 'j:' .. id, text
       holds[count + 1], holds[count + 2] = fetch_no, id
       if marks ~= 0 then
         add_extras(extras, count / 2, id, text)
@@ -288,10 +309,7 @@ local function fetch(text)
     names[#names + 1] = name
   end
   if limit <= 0 then return { 0, -2, paused, {}, {} } end
-  expect('hash', T .. 'r')
-  expect('zset', T .. 'c:' .. session)
-  expect('set', T .. 'told')
-  local room = limit
+  local room = math.min(limit, MAX_FETCH)
   for _, queue in ipairs(queues) do
     if room <= 0 then break end
     room = room - take_queue(queue, room)

@@ -83,7 +83,10 @@ end
 -- One finish; gives its status and the job's reported state in one number.
 local function finish(raw, text)
   local id, session, fetch_no, to, given, number, at = read('<c16c16dBBd', text)
-  if not raw then return GONE * 16 end
+  if not raw then
+    if call('ZSCORE', T .. 'c:' .. session, id) then let_go(session, id) end
+    return GONE * 16
+  end
   local job = parse_job(id, raw)
   if job.state ~= RUNNING or job.session ~= session or job.fetch_no ~= fetch_no then
     local before = job.ended == session and job.ended_no == fetch_no and session ~= NOBODY

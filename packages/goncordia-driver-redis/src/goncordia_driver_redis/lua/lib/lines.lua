@@ -8,6 +8,11 @@ local function line_name(priority, sort, queue, kind)
   return priority .. ':' .. sort .. ':' .. #queue .. ':' .. queue .. ':' .. kind
 end
 
+-- All waiting jobs of groups of a queue and kind, shown or not: when the next of them is due.
+local function parked_key(queue, kind)
+  return T .. 'gq:' .. #queue .. ':' .. queue .. ':' .. kind
+end
+
 -- Adds one job; whether it is the first of its line now.
 local function line_add(queue, name, run_at, id)
   call('ZADD', T .. 'l:' .. name, run_at, id)

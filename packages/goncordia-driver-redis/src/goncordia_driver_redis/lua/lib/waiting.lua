@@ -4,11 +4,6 @@
 -- lane is shown in its `g` line as long as fewer jobs of the group run than the lane's limit. So a
 -- fetch meets only jobs that it may claim, and each change of the count moves a job per lane.
 
--- All waiting jobs of groups of a queue and kind, shown or not: when the next of them is due.
-local function parked_key(queue, kind)
-  return T .. 'gq:' .. #queue .. ':' .. queue .. ':' .. kind
-end
-
 local groups
 
 -- The functions about groups, made when they are needed.
@@ -34,13 +29,25 @@ local function make_groups()
     return tonumber(call('HGET', T .. 'gr', group) or 0)
   end
 
+  -- The first of a lane, its run_at, and whether others before it were gone, as after an eviction:
+  -- they leave the lane, which must not wait for them.
+  local function first_of(key)
+    local gone = false
+    while true do
+      local first = call('ZRANGE', key, 0, 0, 'WITHSCORES')
+      local id = first[1]
+      if not id or call('EXISTS', T .. 'j:' .. id) == 1 then return id, tonumber(first[2]), gone end
+      call('ZREM', key, id)
+      gone = true
+    end
+  end
+
   -- Shows the first of a lane in its line; it may be claimed from now on.
   local function show(group, lane)
-    local first = call('ZRANGE', lane_key(group, lane), 0, 0, 'WITHSCORES')
-    if #first == 0 then return end
+    local id, run_at = first_of(lane_key(group, lane))
+    if not id then return end
     local queue, line = lane_parts(lane)
-    local run_at = tonumber(first[2])
-    wake(queue, run_at, line_add(queue, line, run_at, first[1]))
+    wake(queue, run_at, line_add(queue, line, run_at, id))
   end
 
   local function hide(group, lane)
@@ -60,12 +67,14 @@ local function make_groups()
   local function add_grouped(job)
     local group, lane = job.group, lane_name(job)
     local key = lane_key(group, lane)
-    local first = call('ZRANGE', key, 0, 0)[1]
+    local first, _, gone = first_of(key)
     call('ZADD', key, job.run_at, job.id)
     if not first then call('SADD', T .. 'gl:' .. group, lane) end
     call('ZADD', parked_key(job.queue, job.kind), job.run_at, job.id)
     call('SADD', T .. 'hg:' .. job.queue, job.kind)
-    if running_of(group) >= job.limit or call('ZRANGE', key, 0, 0)[1] ~= job.id then return end
+    if running_of(group) >= job.limit then return end
+    if gone then return show(group, lane) end
+    if call('ZRANGE', key, 0, 0)[1] ~= job.id then return end
     local line = line_name(job.priority, 'g', job.queue, job.kind)
     if first then line_remove(job.queue, line, first) end
     wake(job.queue, job.run_at, line_add(job.queue, line, job.run_at, job.id))

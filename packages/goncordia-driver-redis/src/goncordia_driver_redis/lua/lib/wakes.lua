@@ -3,7 +3,12 @@
 -- `told` holds the queues that were called out since a fetch last found too little in them. Who
 -- hears a call fetches, and takes the queue out of `told` again if that leaves it idle; so nobody
 -- sleeps while a queue is in `told`, and busy pools are not told again and again.
-local due_queues, later_queues, cancels = {}, {}, {}
+local due_queues, later_queues, told, cancels = {}, {}, {}, {}
+
+local function is_told(queue)
+  if told[queue] == nil then told[queue] = call('SISMEMBER', T .. 'told', queue) end
+  return told[queue] == 1
+end
 
 -- A job of the queue may be claimed at that time. `first`: as the first of its line.
 local function wake(queue, run_at, first)
@@ -21,10 +26,13 @@ end
 -- The last thing that a script does.
 local function tell()
   for queue in pairs(due_queues) do
-    if call('SADD', T .. 'told', queue) == 1 then publish('j', write('<d', 0) .. queue) end
+    if not is_told(queue) then
+      call('SADD', T .. 'told', queue)
+      publish('j', write('<d', 0) .. queue)
+    end
   end
   for queue, run_at in pairs(later_queues) do
-    if not due_queues[queue] and call('SISMEMBER', T .. 'told', queue) == 0 then
+    if not due_queues[queue] and not is_told(queue) then
       publish('j', write('<d', run_at - now) .. queue)
     end
   end
