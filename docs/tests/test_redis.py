@@ -70,7 +70,8 @@ def rules(user: str) -> list[str]:
         re.DOTALL,
     )
     assert found is not None, user
-    return ["on", f">{PASSWORD}", *found[1].split()]
+    words: list[str] = re.findall(r"\([^)]*\)|\S+", found[1])
+    return ["on", f">{PASSWORD}", *words]
 
 
 @pytest.fixture
@@ -92,7 +93,9 @@ async def enqueues(url: str) -> None:
         await client.enqueue_many(
             [Ping(number) for number in range(520)]
         )  # more than a chunk of the index
-        await client.enqueue_many([Ping(1), Ping(2)], pipeline_id=uuid.uuid4().hex)
+        pipeline = uuid.uuid4().hex
+        await client.enqueue_many([Ping(1), Ping(2)], pipeline_id=pipeline, delay=0.2)
+        await client.enqueue(Ping(3), pipeline_id=pipeline)  # before its group's first
         await client.enqueue(Ping(), concurrency_key="k", concurrency_limit=2)
         await client.enqueue(Ping(), delay=0.2)
         key = uuid.uuid4().hex
@@ -112,14 +115,18 @@ async def looks(url: str) -> None:
         assert await client.queue_stats()
 
 
-async def changes(url: str) -> None:
+async def changes(url: str, **where: Any) -> None:
     async with RedisDriver(url) as driver:
         client = Client(driver)
-        job, *_ = (await client.list(state="available")).jobs
+        job, *_ = (await client.list(state="available", **where)).jobs
         await client.cancel(job)
         await client.retry(job)
         await client.reschedule(job, delay=0)
         await client.delete(job)
+
+
+async def changes_of_a_group(url: str) -> None:
+    await changes(url, concurrency_key="k")
 
 
 async def pauses(url: str) -> None:
@@ -204,7 +211,10 @@ Deeds = list[Callable[[str], Awaitable[None]]]
 
 CASES: dict[str, tuple[Deeds, Deeds]] = {
     # What the rules are enough for; what they are not enough for.
-    "shop_web": ([enqueues, looks], [changes, pauses, works, hears, administers]),
+    "shop_web": (
+        [enqueues, looks],
+        [changes, changes_of_a_group, pauses, works, hears, administers],
+    ),
     "shop_worker": ([enqueues, looks, works, a_pool_works, hears, changes, pauses], [administers]),
     "shop_admin": ([administers, enqueues, looks, works, a_pool_works, hears, changes, pauses], []),
 }
