@@ -111,7 +111,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         console.print(f"written: {given.folder}/latest.json, .md, .svg")
     if given.docs and not failures:
         run.write_docs(_BENCH.parent / "docs")
-        console.print("written: docs/benchmarks.md, docs/benchmarks.svg")
+        console.print("written: the pages and the plots in docs/")
     return 1 if failures else 0
 
 
