@@ -17,7 +17,8 @@ from goncordia.errors import ConfigurationError
 from goncordia.ids import new_session_id
 from goncordia_conformance.servers.redis import RedisServer
 from goncordia_driver_redis import RedisDriver
-from goncordia_driver_redis.server import Server
+from goncordia_driver_redis.durability import Durability
+from goncordia_driver_redis.server import Server, read_info
 
 Servers = Callable[..., AbstractContextManager[RedisServer]]
 
@@ -100,8 +101,32 @@ async def test_what_an_enqueue_is_to_wait_for(a_server: Servers) -> None:
         found = await findings(server.url, replicas=1, fsync=True)
     assert [level for level, _ in found] == ["error"] * 3
     assert "persistence is off" in found[0][1]
-    assert "fsync=True needs an append-only file" in found[1][1]
-    assert "replicas=1, but the primary has 0" in found[2][1]
+    assert "replicas: the primary has 0, and 1 are to have" in found[1][1]
+    assert "fsync: the server " in found[2][1]
+
+
+@pytest.mark.parametrize(
+    ("said", "says"),
+    [
+        ("redis_version:7.0.15\naof_enabled:1", "is Redis 7.0, which has no WAITAOF"),
+        ("redis_version:7.2.0\naof_enabled:0", "has no append-only file"),
+        ("redis_version:7.2.4\nvalkey_version:8.0.1\naof_enabled:0", "has no append-only file"),
+        ("redis_version:7.2.4\naof_enabled:1", None),
+        ("redis_version:unstable", None),
+        ("", None),
+    ],
+)
+def test_servers_without_waitaof(said: str, says: str | None) -> None:
+    found = list(Durability(0, True, 1.0).unmet(read_info(said.encode())))
+    assert [each for each in found if says is None or says not in each] == []
+    assert len(found) == (says is not None)
+
+
+def test_a_replica_has_none_of_its_own() -> None:
+    asked = Durability(1, False, 1.0)
+    assert list(asked.unmet({"role": "slave", "connected_slaves": "0"})) == []
+    assert list(asked.unmet({"role": "master", "connected_slaves": "1"})) == []
+    assert len(list(asked.unmet({"role": "master", "connected_slaves": "0"}))) == 1
 
 
 async def test_replicas_that_nobody_waits_for(redis_sentinel_url: str) -> None:
@@ -129,7 +154,7 @@ async def test_a_replica(server: RedisServer) -> None:
     ],
 )
 def test_versions(said: str, shown: str, old: bool) -> None:
-    server = Server.read(f"# Server\r\n{said}\r\n".encode())
+    server = Server.read(read_info(f"# Server\r\n{said}\r\n".encode()))
     assert server is not None
     assert str(server) == shown
     if old:
@@ -141,7 +166,7 @@ def test_versions(said: str, shown: str, old: bool) -> None:
 
 @pytest.mark.parametrize("answer", [None, Exception("NOPERM"), b"", b"redis_version:unstable\r\n"])
 def test_a_version_that_is_not_told(answer: object) -> None:
-    assert Server.read(answer) is None
+    assert Server.read(read_info(answer)) is None
 
 
 def test_the_command(make: Callable[..., AnyDriver], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import pytest
 from redis.exceptions import NoScriptError
 
 from goncordia.driver import NewJob
-from goncordia.errors import ConfigurationError, DriverUnavailableError
+from goncordia.errors import ConfigurationError, DriverError, DriverUnavailableError
 from goncordia_conformance.servers.process import NotHereError
 from goncordia_conformance.servers.redis import RedisBinary, RedisServer, find_redis
 from goncordia_driver_redis import RedisDriver
@@ -113,14 +113,48 @@ def test_scripts_that_are_forgotten_do_not_make_it_less_safe(new_job: NewJobs) -
     assert link.answers == []
 
 
-async def test_servers_that_cannot_tell(new_job: NewJobs, a_server: Servers) -> None:
+async def are_refused(server: RedisServer, says: str, new_job: NewJobs, **options: Any) -> None:
+    """Asynchronous and synchronous code are, before anything is written."""
+    async with RedisDriver(server.url, **options) as driver:
+        await driver.migrate()
+        job = new_job()
+        for _ in range(2):
+            with pytest.raises(ConfigurationError, match=says):
+                await driver.ready()
+            with pytest.raises(ConfigurationError, match=says):
+                driver.sync_executor().insert_many([job])
+        assert await driver.executor().get_many([job.id]) == [None]
+
+
+async def test_servers_that_cannot_tell(
+    a_server: Servers, binary: RedisBinary, new_job: NewJobs
+) -> None:
+    says = "fsync: the server is Redis 7.0, which has no WAITAOF; .* 7.2"
+    if binary.version >= (7, 2):
+        says = "fsync: the server has no append-only file: set its appendonly to yes"
+    with a_server(binary) as server:
+        await are_refused(server, says, new_job, fsync=True)
+
+
+async def test_fewer_replicas(a_server: Servers, binary: RedisBinary, new_job: NewJobs) -> None:
+    with a_pair(a_server, binary) as (primary, replica):
+        await reached(replica)
+        says = "replicas: the primary has 1, and 2 are to have what is enqueued: connect more"
+        await are_refused(primary, says, new_job, replicas=2)
+    with a_server(binary) as alone:
+        await are_refused(alone, "replicas: the primary has 0, and 1 are", new_job, replicas=1)
+
+
+async def test_who_may_not_ask_goes_on(a_server: Servers, new_job: NewJobs) -> None:
+    """What the server cannot do shows then when something is enqueued, and is no setting's."""
     with a_server() as server:
-        async with RedisDriver(server.url, fsync=True) as driver:
+        async with RedisDriver(server.url) as driver:
             await driver.migrate()
+        server.ask("ACL", "SETUSER", "app", "on", ">pw", "~*", "&*", "+@all", "-info")
+        url = server.url.replace("//", "//app:pw@")
+        async with RedisDriver(url, fsync=True) as driver:
             await driver.ready()
-            # 7.0 knows no WAITAOF; later ones have no append-only file here.
-            with pytest.raises(ConfigurationError, match="fsync: the server has no "):
-                await driver.executor().insert_many([new_job()])
+            await is_unsure(driver, new_job())
 
 
 async def test_the_disk(a_server: Servers, binary: RedisBinary, new_job: NewJobs) -> None:
@@ -132,6 +166,20 @@ async def test_the_disk(a_server: Servers, binary: RedisBinary, new_job: NewJobs
             await driver.ready()
             (result,) = await driver.executor().insert_many([new_job()])
             assert result.status == "INSERTED"
+            (result,) = driver.sync_executor().insert_many([new_job()])
+            assert result.status == "INSERTED"
             server.ask("CONFIG", "SET", "appendonly", "no")
-            with pytest.raises(ConfigurationError, match="no append-only file"):
-                await driver.executor().insert_many([new_job()])
+            await is_unsure(driver, new_job())
+
+
+async def is_unsure(driver: RedisDriver, job: NewJob) -> None:
+    """The job is there, and the error does not say otherwise."""
+    for _ in range(2):
+        with pytest.raises(DriverError, match="enqueued, but whether it is safe") as failed:
+            await driver.executor().insert_many([job])
+        assert failed.value.outcome == "unknown"
+        with pytest.raises(DriverError, match="enqueued, but whether it is safe") as failed:
+            driver.sync_executor().insert_many([job])
+        assert failed.value.outcome == "unknown"
+    (row,) = await driver.executor().get_many([job.id])
+    assert row is not None

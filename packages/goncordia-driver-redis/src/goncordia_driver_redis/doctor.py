@@ -13,7 +13,7 @@ from goncordia_driver_redis.clients.links import AsyncLink, connect
 from goncordia_driver_redis.durability import Durability
 from goncordia_driver_redis.errors import ACL, DOCS, ERRORS, code_of
 from goncordia_driver_redis.runner import Runner
-from goncordia_driver_redis.server import read_info
+from goncordia_driver_redis.server import INFO, read_info
 
 __all__ = ["examine"]
 
@@ -40,12 +40,13 @@ async def examine(
         answer = await runner.ask(pool, command)
         return None if isinstance(answer, ResponseError) else answer
 
-    info = read_info(await ask(b"INFO") or b"")
+    info = read_info(await ask(*INFO))
     settings = _pairs(await ask(b"CONFIG", b"GET", *_SETTINGS))
     return [
         *_memory(info, settings),
-        *_persistence(info, settings, durability),
+        *_persistence(info, settings),
         *_replication(info, durability),
+        *(Finding("error", each) for each in durability.unmet(info)),
         *await _hearing(runner, channel),
     ]
 
@@ -78,9 +79,7 @@ def _memory(info: Mapping[str, str], settings: Mapping[str, str]) -> Iterator[Fi
         )
 
 
-def _persistence(
-    info: Mapping[str, str], settings: Mapping[str, str], durability: Durability
-) -> Iterator[Finding]:
+def _persistence(info: Mapping[str, str], settings: Mapping[str, str]) -> Iterator[Finding]:
     appends = (
         info.get("aof_enabled") == "1"
         if "aof_enabled" in info
@@ -108,8 +107,6 @@ def _persistence(
         )
     if info.get("aof_last_write_status", "ok") != "ok":
         yield Finding("error", "the server fails to write its append-only file; look at its log")
-    if not appends and durability.fsync:
-        yield Finding("error", "fsync=True needs an append-only file, and appendonly is no")
 
 
 def _replication(info: Mapping[str, str], durability: Durability) -> Iterator[Finding]:
@@ -119,14 +116,7 @@ def _replication(info: Mapping[str, str], durability: Durability) -> Iterator[Fi
             "the server is a replica, where nothing can be written: connect to the primary, or "
             "through Sentinel (redis+sentinel://…)",
         )
-    replicas = int(info.get("connected_slaves", "0"))
-    if durability.replicas > replicas:
-        yield Finding(
-            "error",
-            f"replicas={durability.replicas}, but the primary has {replicas}: every enqueue will "
-            "fail",
-        )
-    elif replicas and not durability.replicas:
+    if info.get("connected_slaves", "0") != "0" and not durability.replicas:
         yield Finding(
             "warning",
             "there are replicas, and an enqueue does not wait for them: a failover may lose what "

@@ -39,7 +39,7 @@ from goncordia_driver_redis.listener import RedisListener
 from goncordia_driver_redis.operations import LAYOUT, MAX_INSERT, Operations
 from goncordia_driver_redis.runner import Runner, SyncRunner
 from goncordia_driver_redis.schema import migrate, verify
-from goncordia_driver_redis.server import INFO, Server
+from goncordia_driver_redis.server import INFO, Server, read_info
 from goncordia_driver_redis.sync_executor import RedisSyncExecutor
 from goncordia_driver_redis.sync_pool import SyncPool
 
@@ -175,20 +175,22 @@ class RedisDriver(BaseDriver[NoTransactions, NoTransactions]):
         """
         try:
             pool = await self._pool()
-            server = Server.read(await self._runner.ask(pool, INFO, stage="opening"))
-            if server is not None:
-                server.check()
+            _check(await self._runner.ask(pool, INFO, stage="opening"))
         except BaseException:
             await self._pools.aclose()
             raise
 
     async def verify(self) -> None:
-        """Check what is stored.
+        """Check what is stored, and that the server can do what an enqueue is to wait for.
 
         Raises:
             MigrationRequiredError: there is nothing, or it is older than the code, or too new.
+            ConfigurationError: ``replicas`` or ``fsync`` asks for what there is not.
         """
-        await self._runner.run(await self._pool(), verify(self._operations, self.prefix))
+        pool = await self._pool()
+        await self._runner.run(pool, verify(self._operations, self.prefix))
+        if self._durability.is_asked_for:
+            self._durability.verify(read_info(await self._runner.ask(pool, INFO)))
 
     async def migrate(self) -> list[str]:
         """Note the version of what will be stored; there is nothing to create.
@@ -208,7 +210,7 @@ class RedisDriver(BaseDriver[NoTransactions, NoTransactions]):
         await self._opened(self.open)
         pool = await self._pool()
         try:
-            await self.verify()
+            await self._runner.run(pool, verify(self._operations, self.prefix))
         except (ConfigurationError, MigrationRequiredError) as error:
             return [Finding("error", str(error))]
         return await examine(pool, self._runner, self._keys.channel, self._durability)
@@ -289,6 +291,8 @@ class RedisDriver(BaseDriver[NoTransactions, NoTransactions]):
             return pool
         pool = self._open_pool()
         self._sync_runner.run(pool, verify(self._operations, self.prefix))
+        if self._durability.is_asked_for:
+            self._durability.verify(read_info(self._sync_runner.ask(pool, INFO)))
         self._sync_is_verified = True
         return pool
 
@@ -303,10 +307,7 @@ class RedisDriver(BaseDriver[NoTransactions, NoTransactions]):
                     lambda: connect_sync(place), size=self._size, timeout=self._wait
                 )
             if not self._sync_is_open:
-                answer = self._sync_runner.ask(self._sync_pool, INFO, stage="opening")
-                server = Server.read(answer)
-                if server is not None:
-                    server.check()
+                _check(self._sync_runner.ask(self._sync_pool, INFO, stage="opening"))
                 self._sync_is_open = True
             return self._sync_pool
 
@@ -345,6 +346,13 @@ def _place(field: str, client: object, key: bytes) -> tuple[Place, bool]:
         return read_url(field, client, ours=False).place(key), False
     given = place_of(field, client, key)
     return given.place, given.synchronous
+
+
+def _check(answer: object) -> None:
+    """Refuse a server that is too old; one that does not say what it is will do."""
+    server = Server.read(read_info(answer))
+    if server is not None:
+        server.check()
 
 
 async def _close(pool: Pool[AsyncLink]) -> None:

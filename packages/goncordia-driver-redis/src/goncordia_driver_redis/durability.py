@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from redis.exceptions import ResponseError
 
 from goncordia._check import refuse
-from goncordia.errors import ConfigurationError, DriverUnavailableError
+from goncordia.errors import ConfigurationError, DriverError, DriverUnavailableError
 from goncordia_driver_redis.errors import code_of
 from goncordia_driver_redis.packing import packed
+from goncordia_driver_redis.server import Server
 
 __all__ = ["Durability"]
 
@@ -36,6 +37,46 @@ class Durability:
         self.fsync = fsync
         self._milliseconds = int(seconds * 1000)
 
+    @property
+    def is_asked_for(self) -> bool:
+        """Whether there is anything to wait for."""
+        return self.fsync or bool(self.replicas)
+
+    def unmet(self, info: Mapping[str, str]) -> Iterator[str]:
+        """Why no enqueue could become that safe, and what to do.
+
+        Args:
+            info: what the server says of itself; what it does not say is passed over.
+        """
+        replicas = int(info.get("connected_slaves", "0"))
+        if info.get("role") == "master" and replicas < self.replicas:
+            yield (
+                f"replicas: the primary has {replicas}, and {self.replicas} are to have what is "
+                "enqueued: connect more to it (their replicaof), or ask for fewer"
+            )
+        if not self.fsync:
+            return
+        server = Server.read(info)
+        if server is not None and not server.has_waitaof:
+            yield (
+                f"fsync: the server is {server}, which has no WAITAOF; it takes Redis 7.2 or "
+                "Valkey 7.2. Or set its appendfsync to always, and leave fsync out"
+            )
+        elif info.get("aof_enabled") == "0":
+            yield (
+                "fsync: the server has no append-only file: set its appendonly to yes, or leave "
+                "fsync out"
+            )
+
+    def verify(self, info: Mapping[str, str]) -> None:
+        """Refuse what :meth:`unmet` finds.
+
+        Raises:
+            ConfigurationError: it says what to do.
+        """
+        for each in self.unmet(info):
+            raise ConfigurationError(each)
+
     def commands(self, key: bytes) -> list[bytes]:
         """What is sent behind the insertion.
 
@@ -45,7 +86,7 @@ class Durability:
         Args:
             key: that key.
         """
-        if not self.fsync and not self.replicas:
+        if not self.is_asked_for:
             return []
         wait: tuple[bytes | int, ...] = (b"WAIT", self.replicas, self._milliseconds)
         if self.fsync:
@@ -58,13 +99,17 @@ class Durability:
         Raises:
             DriverUnavailableError: it is not that safe yet. The jobs are there, and will run if
                 the primary lives.
-            ConfigurationError: the server cannot tell.
+            DriverError: the server cannot tell; the same of the jobs.
         """
         if not answers:
             return
         for answer in answers:
             if isinstance(answer, ResponseError):
-                self._refuse(answer)
+                raise DriverError(
+                    "enqueued, but whether it is safe cannot be told: "
+                    f"{code_of(answer)} {str(answer).partition(', with args')[0]}",
+                    outcome="unknown",
+                ) from answer
         reached = answers[-1]
         on_disk, replicas = reached if self.fsync else (1, reached)
         if replicas < self.replicas or not on_disk:
@@ -76,20 +121,3 @@ class Durability:
                 f"{' and '.join(missing)}: it is lost if the primary is lost now",
                 outcome="unknown",
             )
-
-    def _refuse(self, error: ResponseError) -> None:
-        text = str(error)
-        if "unknown command" in text:
-            raise ConfigurationError(
-                "fsync: the server has no WAITAOF; it takes Redis 7.2 or Valkey 7.2, and the jobs "
-                "were enqueued without"
-            ) from error
-        if "appendonly" in text:
-            raise ConfigurationError(
-                "fsync: the server has no append-only file (appendonly no), and the jobs were "
-                "enqueued without"
-            ) from error
-        raise DriverUnavailableError(
-            f"enqueued, but whether it is safe cannot be told: {code_of(error)} {text}",
-            outcome="unknown",
-        ) from error

@@ -9,10 +9,12 @@ from goncordia.errors import ConfigurationError
 
 __all__ = ["INFO", "Server", "read_info"]
 
-INFO: Final = (b"INFO", b"server")
-"""Asks for what :meth:`Server.read` reads."""
+INFO: Final = (b"INFO",)
+"""Asks for what :func:`read_info` reads."""
 
 _OLDEST: Final[Mapping[str, tuple[int, int]]] = {"Redis": (7, 0), "Valkey": (7, 2)}
+_WAITAOF: Final = (7, 2)
+"""Since then both have ``WAITAOF``."""
 
 
 class Server(NamedTuple):
@@ -27,17 +29,19 @@ class Server(NamedTuple):
     version: tuple[int, int]
 
     @classmethod
-    def read(cls, answer: Any) -> Server | None:
-        """From the answer to :data:`INFO`; None: it does not say."""
-        if not isinstance(answer, bytes):  # the user may not ask
-            return None
-        said = read_info(answer)
+    def read(cls, said: Mapping[str, str]) -> Server | None:
+        """From what the server says of itself; None: it does not say."""
         name = "Valkey" if "valkey_version" in said else "Redis"
         major, _, rest = said.get(f"{name.lower()}_version", "").partition(".")
         minor = rest.partition(".")[0]
         if not (major.isdecimal() and minor.isdecimal()):
             return None
         return cls(name, (int(major), int(minor)))
+
+    @property
+    def has_waitaof(self) -> bool:
+        """Whether it can wait for the disk."""
+        return self.version >= _WAITAOF
 
     def check(self) -> None:
         """Refuse what the driver cannot work with.
@@ -55,8 +59,10 @@ class Server(NamedTuple):
         return f"{self.name} {self.version[0]}.{self.version[1]}"
 
 
-def read_info(answer: bytes) -> dict[str, str]:
-    """The lines of an ``INFO`` as a mapping."""
+def read_info(answer: Any) -> dict[str, str]:
+    """The lines of the answer to an ``INFO`` as a mapping; empty, where the user may not ask."""
+    if not isinstance(answer, bytes):
+        return {}
     text = answer.decode("utf-8", "replace")
     pairs = (line.partition(":") for line in text.splitlines() if not line.startswith("#"))
     return {name: value for name, separator, value in pairs if separator}
