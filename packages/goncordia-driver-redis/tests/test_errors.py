@@ -84,7 +84,11 @@ def test_answers(line: str, error: type[Exception], outcome: str, again: bool, s
     ("line", "stage", "says"),
     [
         ("WRONGPASS invalid username", "opening", "client: h:1 refuses the login: WRONGPASS"),
-        ("NOAUTH Authentication required.", "opening", "client: h:1 refuses the login: NOAUTH"),
+        (
+            "NOAUTH HELLO must be",
+            "opening",
+            "client: h:1 refuses the login: it asks for a password",
+        ),
         ("DENIED protected mode", "opening", "client: h:1 refuses the login: DENIED"),
         ("ERR DB index is out of range", "opening", "client: h:1 refuses the connection: ERR DB"),
         ("NOPERM User bob has no", "running", "client: its user lacks a right (NOPERM User bob"),
@@ -133,6 +137,32 @@ def test_lost_connections(error: Exception) -> None:
         assert "h:1" in str(found.error)
 
 
+@pytest.mark.parametrize(
+    ("error", "tls", "hint"),
+    [
+        (theirs.ConnectionError("Connection closed by server."), False, True),
+        (theirs.ConnectionError("Error: (104, 'Connection reset by peer')"), False, True),
+        (ConnectionResetError(104, "Connection reset by peer"), False, True),
+        (ConnectionResetError(104, "Connection reset by peer"), True, False),
+        (theirs.ConnectionError("Error 111 connecting to h:1."), False, False),
+        (TimeoutError(), False, False),
+        (TimeoutError(), True, True),
+        (theirs.TimeoutError("Timeout connecting to server"), True, True),
+        (theirs.ConnectionError("[SSL: WRONG_VERSION_NUMBER] wrong version number"), True, True),
+        (theirs.ConnectionError("certificate verify failed"), True, False),
+    ],
+)
+def test_the_wrong_kind_of_port(error: Exception, tls: bool, hint: bool) -> None:
+    scheme = "redis" if tls else "rediss"
+    place = FixedPlace(Parameters(Address("h", 1), tls=tls))
+    said = str(verdict(error, place, "p", "opening").error)
+    assert said.endswith(f"the scheme is {scheme})") is hint
+    assert ("is that port for TLS?" in said) is hint
+    socket = FixedPlace(Parameters("/s", tls=tls))
+    for other, stage in ((place, "connecting"), (place, "running"), (socket, "opening")):
+        assert "port" not in str(verdict(error, other, "p", stage).error)  # type: ignore[arg-type]
+
+
 def test_what_was_sent_is_not_shown() -> None:
     error = parsed("ERR unknown command 'EVALSHA', with args beginning with: 's3cr3t' ")
     assert "s3cr3t" not in str(verdict(error, HERE, "p", "running").error)
@@ -165,11 +195,17 @@ async def test_memory_that_is_full(new_job: NewJobs, a_server: Servers) -> None:
 
 async def test_a_password_that_is_missing(new_job: NewJobs, a_server: Servers) -> None:
     with a_server(requirepass="s3cr3t") as server:
-        for url in (server.url, server.url.replace("//", "//:wr0ng@")):
-            with pytest.raises(ConfigurationError, match="refuses the login: ") as failed:
+        none = server.url + "?protocol="
+        asks = r"refuses the login: it asks for a password: redis://:password@host"
+        for url, says in (
+            (none + "2", asks),
+            (none + "3", asks),
+            (server.url.replace("//", "//:wr0ng@"), "refuses the login: WRONGPASS"),
+        ):
+            with pytest.raises(ConfigurationError, match=says) as failed:
                 await RedisDriver(url).open()
             assert "wr0ng" not in str(failed.value)
-            with pytest.raises(ConfigurationError, match="refuses the login: "):
+            with pytest.raises(ConfigurationError, match=says):
                 RedisDriver(url).sync_executor().now()
         async with RedisDriver(server.url.replace("//", "//:s3cr3t@")) as driver:
             assert await driver.migrate()
@@ -232,7 +268,7 @@ async def test_a_key_that_is_not_ours(
     import redis.asyncio
 
     async with redis.asyncio.Redis.from_url(redis_url) as client:
-        await client.set(f"{{{driver.prefix}}}:h:default", "mine")
+        await client.set(f"{{{driver.prefix}}}:h:7:default:work", "mine")
     with pytest.raises(ConfigurationError) as failed:
         await driver.executor().insert_many([new_job()])
     assert f"prefix: under {driver.prefix!r} there is a key that is not" in str(failed.value)

@@ -144,8 +144,10 @@ async def test_tls(hearing: Hearing, tmp_path: Path, new_job: NewJobs, a_server:
         await client.aclose()
         with pytest.raises(DriverUnavailableError, match="certificate verify failed"):
             await RedisDriver(url).open()
-        with pytest.raises(DriverUnavailableError, match="could not connect to"):
-            await RedisDriver(f"redis://127.0.0.1:{port}?socket_timeout=5").open()
+        with pytest.raises(DriverUnavailableError, match=r"TLS\? Then the scheme is rediss"):
+            await RedisDriver(f"redis://127.0.0.1:{port}").open()
+        with pytest.raises(DriverUnavailableError, match=r"TLS\? Then the scheme is rediss"):
+            RedisDriver(f"redis://127.0.0.1:{port}").sync_executor().now()
 
 
 async def test_a_unix_socket(tmp_path: Path, new_job: NewJobs, a_server: Servers) -> None:

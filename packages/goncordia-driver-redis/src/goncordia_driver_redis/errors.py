@@ -15,6 +15,7 @@ from goncordia.errors import (
     GoncordiaError,
     Outcome,
 )
+from goncordia_driver_redis.clients.parameters import Parameters
 
 __all__ = [
     "ACL",
@@ -67,6 +68,8 @@ class Where(Protocol):
 
     in_cluster: bool
     """It is known to be in a cluster."""
+    parameters: Parameters
+    """How to connect to it."""
 
     def __str__(self) -> str: ...
 
@@ -125,6 +128,13 @@ _SOON: Final = frozenset({"BUSY", "NOSCRIPT"})
 _NO_RIGHT_INSIDE: Final = ("The user executing the script can't", "ACL failure in script")
 """How Redis 7.0, and how later ones, say that a command of a script is not permitted."""
 _LOGIN: Final = frozenset({"NOAUTH", "WRONGPASS", "DENIED"})
+_ASKS: Final = (
+    "it asks for a password: redis://:password@host, or redis://user:password@host (NOAUTH)"
+)
+_HUNG_UP: Final = ("reset by peer", "closed by server")
+"""What is heard at a port for TLS without it."""
+_NO_TLS: Final = "WRONG_VERSION_NUMBER"
+"""What is heard with TLS at a port without, unless nothing is."""
 
 
 def verdict(
@@ -173,6 +183,7 @@ def _refused(
     code: str, text: str, place: Where, prefix: str, stage: Stage, outcome: Outcome
 ) -> GoncordiaError:
     if code in _LOGIN:
+        text = _ASKS if code == "NOAUTH" else text
         if stage == "opening":
             return ConfigurationError(f"client: {place} refuses the login: {text}")
         return DriverUnavailableError(f"{place} refuses the login: {text}", outcome=outcome)
@@ -193,11 +204,23 @@ def _refused(
 def _lost(error: Exception, place: Where, stage: Stage, *, writes: bool) -> GoncordiaError:
     reason = str(error) or "no answer in time"
     if stage != "running":
+        if stage == "opening" and not isinstance(place.parameters.address, str):
+            reason += _hint(error, tls=place.parameters.tls)
         return DriverUnavailableError(
             f"could not connect to {place}: {reason}", outcome="not_applied"
         )
     how = "did not answer in time" if isinstance(error, LATE) else f"broke the connection: {reason}"
     return DriverUnavailableError(f"{place} {how}", outcome="unknown" if writes else "not_applied")
+
+
+def _hint(error: Exception, *, tls: bool) -> str:
+    """What it may be, when a port does not answer as it should."""
+    text = str(error)
+    if tls and (isinstance(error, LATE) or _NO_TLS in text):
+        return " (is that port for TLS? If not, the scheme is redis)"
+    if not tls and any(each in text for each in _HUNG_UP):
+        return " (is that port for TLS? Then the scheme is rediss)"
+    return ""
 
 
 def _shown(error: Exception, code: str) -> str:
