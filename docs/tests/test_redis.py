@@ -98,6 +98,7 @@ async def enqueues(url: str) -> None:
         await client.enqueue(Ping(3), pipeline_id=pipeline)  # before its group's first
         await client.enqueue(Ping(), concurrency_key="k", concurrency_limit=2)
         await client.enqueue(Ping(), delay=0.2)
+        await client.enqueue(Ping(), queue=uuid.uuid4().hex)  # of which nothing is known yet
         key = uuid.uuid4().hex
         for _ in range(2):
             await client.enqueue(Ping(), unique=UniqueOpts(key=key))
