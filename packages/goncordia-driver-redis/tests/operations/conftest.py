@@ -24,7 +24,7 @@ from goncordia_driver_redis.wire.layout import NUMBERS
 
 T = TypeVar("T")
 SESSION = UUID(int=7)
-_WORKED_OUT = set(b"l w h gl gq hg gr f r c cr d dh dk u".split())
+_WORKED_OUT = set(b"l w h hq gl gq hg gr f r c cr d dh dk u".split())
 
 
 @pytest.fixture(scope="session")
@@ -206,7 +206,9 @@ class Audit:
         for key, members in keys.items():
             if key[:2] == b"l:":
                 size, rest = key.split(b":", 4)[3:]
-                heads[b"h:" + rest[: int(size)]][key[2:]] = min(members.values())
+                heads[b"h:" + size + b":" + rest][key[2:]] = min(members.values())
+                queue, kind = rest[: int(size)], rest[int(size) + 1 :]
+                sets[b"hq:" + queue].add(kind)
         return {**keys, **sets, **heads}
 
     def claims(self) -> dict[bytes, Any]:

@@ -11,10 +11,10 @@ import redis
 
 from goncordia.driver import Finish, QueueFetch
 
-KEYS = [b"i", b"told", b"h:default", b"l:0:p:7:default:work", b"i:" + bytes(16)]
+KEYS = [b"i", b"told", b"h:7:default:work", b"l:0:p:7:default:work", b"i:" + bytes(16)]
 GROUP_KEYS = [
     b"gr", b"gl:g", b"w:1:0:7:default:4:work:g", b"gq:7:default:work", b"hg:default",
-    b"l:0:g:7:default:work",
+    b"l:0:g:7:default:work", b"h:7:default:work", b"hq:default",
 ]  # fmt: skip
 
 
@@ -58,7 +58,9 @@ def test_an_insert_of_a_group_writes_nothing(bare: Any, name: bytes) -> None:
     _refused(bare, lambda: bare.add(group="g", group_limit=1))
 
 
-@pytest.mark.parametrize("name", [b"told", b"r", b"p", b"h:default", b"l:0:p:7:default:work"])
+@pytest.mark.parametrize(
+    "name", [b"told", b"r", b"p", b"hq:default", b"h:7:default:work", b"l:0:p:7:default:work"]
+)
 def test_a_fetch_claims_nothing(bare: Any, name: bytes) -> None:
     bare.open()
     bare.add()
@@ -92,7 +94,7 @@ def test_a_finish_changes_nothing(bare: Any) -> None:
 
 def test_a_batch_with_one_bad_job_is_refused_whole(bare: Any) -> None:
     bare.add(queue="bad")
-    _spoil(bare, b"h:bad")
+    _spoil(bare, b"h:3:bad:work")
     _refused(
         bare, lambda: bare(bare.ops.insert_many([bare.job(), bare.job(queue="bad"), bare.job()]))
     )

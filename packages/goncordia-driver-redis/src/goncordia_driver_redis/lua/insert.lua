@@ -33,7 +33,8 @@ local function header_of(raw, size)
   if band(flags, UNIQUE) ~= 0 then job.unique, job.hold = read('<c32d', raw, at) end
   if not job.group then
     job.line = line_name(job.priority, 'p', job.queue, job.kind)
-    lines[job.line] = lines[job.line] or { queue = job.queue, first = math.huge }
+    lines[job.line] = lines[job.line]
+      or { queue = job.queue, kind = job.kind, first = math.huge }
   end
   return job
 end
@@ -81,9 +82,12 @@ if chunk then expect('STRLEN', T .. 'i:' .. chunk) end
 for queue in pairs(queues) do is_told(queue) end
 for name, line in pairs(lines) do
   expect('ZCARD', T .. 'l:' .. name)
-  local before = tonumber(call('ZSCORE', T .. 'h:' .. line.queue, name))
+  local before = tonumber(call('ZSCORE', heads_key(line.queue, line.kind), name))
   line.leads = not before or line.first < before
-  if line.leads then expect('SCARD', T .. 'qs') end
+  if line.leads then
+    expect('SCARD', T .. 'qs')
+    expect('SCARD', T .. 'hq:' .. line.queue)
+  end
 end
 if #grouped > 0 then
   make_groups()
@@ -95,7 +99,8 @@ for _, job in ipairs(grouped) do
   expect('ZCARD', groups.lane_key(job.group, groups.lane_name(job)))
   expect('ZCARD', parked_key(job.queue, job.kind))
   expect('SCARD', T .. 'hg:' .. job.queue)
-  expect('ZCARD', T .. 'h:' .. job.queue)
+  expect('SCARD', T .. 'hq:' .. job.queue)
+  expect('ZCARD', heads_key(job.queue, job.kind))
   expect('ZCARD', T .. 'l:' .. line_name(job.priority, 'g', job.queue, job.kind))
 end
 
@@ -109,7 +114,8 @@ for name, line in pairs(lines) do
   if #line > 0 then
     call('ZADD', T .. 'l:' .. name, unpack(line))
     if line.leads then
-      call('ZADD', T .. 'h:' .. line.queue, line.first, name)
+      call('ZADD', heads_key(line.queue, line.kind), line.first, name)
+      call('SADD', T .. 'hq:' .. line.queue, line.kind)
       call('SADD', T .. 'qs', line.queue)
     end
     wake(line.queue, line.first, line.leads)

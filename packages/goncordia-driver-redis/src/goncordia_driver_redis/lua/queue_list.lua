@@ -5,7 +5,7 @@
 -- Answers: the next cursor, 0 at the end; names; pauses.
 local found, names = call('SSCAN', T .. 'qs', ARGV[2], 'COUNT', 200), {}
 for _, name in ipairs(found[2]) do
-  if call('EXISTS', T .. 'h:' .. name, T .. 'hg:' .. name) > 0
+  if call('EXISTS', T .. 'hq:' .. name, T .. 'hg:' .. name) > 0
     or call('HEXISTS', T .. 'r', name) == 1 then
     names[#names + 1] = name
   end

@@ -12,8 +12,10 @@ for n = 2, #ARGV do
     later = later + call('ZCOUNT', key, above(now), '+inf')
     oldest = math.min(oldest, tonumber(call('ZRANGE', key, 0, 0, 'WITHSCORES')[2] or math.huge))
   end
-  for _, line in ipairs(call('ZRANGE', T .. 'h:' .. name, 0, -1)) do
-    if string.match(line, '^-?%d+:(.)') == 'p' then add(T .. 'l:' .. line) end
+  for _, kind in ipairs(call('SMEMBERS', T .. 'hq:' .. name)) do
+    for _, line in ipairs(call('ZRANGE', heads_key(name, kind), 0, -1)) do
+      if string.match(line, '^-?%d+:(.)') == 'p' then add(T .. 'l:' .. line) end
+    end
   end
   for _, kind in ipairs(call('SMEMBERS', T .. 'hg:' .. name)) do
     add(parked_key(name, kind))

@@ -20,10 +20,10 @@ end
 -- Raises, for a script that has not written anything yet, when a key holds something of another
 -- type than that whose size this command tells.
 local function expect(command, key)
-  if type(redis.pcall(command, key)) == 'table' then
-    local found = call('TYPE', key).ok
-    error({ err = 'WRONGTYPE ' .. key .. ' holds a ' .. found .. '; ' .. command .. ' is for others' })
-  end
+  local answer = redis.pcall(command, key)
+  if type(answer) ~= 'table' then return end
+  if not string.find(answer.err, '^WRONGTYPE') then error(answer) end
+  error({ err = 'WRONGTYPE ' .. key .. ' holds a ' .. call('TYPE', key).ok })
 end
 
 -- A command over many values, in pieces that fit on the stack.

@@ -12,22 +12,40 @@ local function id_before(one, other)
   return c < z
 end
 
--- What the name of a line says.
-local function line_parts(name)
-  local priority, sort, size, at = string.match(name, '^(-?%d+):([pg]):(%d+):()')
-  return tonumber(priority), sort == 'g', sub(name, at + size + 1)
-end
-
 local function asks_for(queue, kind)
   return not queue.asked or (queue.asked[kind] or 0) > 0
+end
+
+-- The kinds that are asked for and may be in a set of kinds: all that were asked for, or those of
+-- the set that were, whichever are fewer to look through.
+local function kinds_in(queue, key)
+  local found, size = {}, call('SCARD', key)
+  if size == 0 then return found end
+  if queue.asked and queue.asked_for <= size then
+    for kind, number in pairs(queue.asked) do
+      if number > 0 then found[#found + 1] = kind end
+    end
+  else
+    for _, kind in ipairs(call('SMEMBERS', key)) do
+      if asks_for(queue, kind) then found[#found + 1] = kind end
+    end
+  end
+  return found
+end
+
+-- Priority of a line, and whether its jobs have groups.
+local function line_parts(name)
+  local priority, sort = string.match(name, '^(-?%d+):([pg])')
+  return tonumber(priority), sort == 'g'
 end
 
 -- The lines of the queue that are asked for and have due jobs, by priority, and the priorities.
 local function due_lines(queue)
   local levels, priorities = {}, {}
-  for _, name in ipairs(call('ZRANGEBYSCORE', T .. 'h:' .. queue.name, '-inf', now)) do
-    local priority, grouped, kind = line_parts(name)
-    if asks_for(queue, kind) then
+  for _, kind in ipairs(queue.here) do
+    local due = call('ZRANGEBYSCORE', heads_key(queue.name, kind), '-inf', now)
+    for _, name in ipairs(due) do
+      local priority, grouped = line_parts(name)
       if not levels[priority] then
         levels[priority] = {}
         priorities[#priorities + 1] = priority
@@ -43,7 +61,7 @@ end
 
 -- Takes the job of an id out of a line that has no such job any more, as after an eviction.
 local function heal(line, id)
-  line_remove(line.queue.name, line.name, id)
+  line_remove(line.name, id)
 end
 
 -- The head of a `g` line, past the groups to skip; they stay before it.
@@ -219,7 +237,7 @@ local function write_claims(session, fetch_no, worker)
       line[#line + 1] = id
     else
       lines[name] = { id }
-      unsettled[name] = queue
+      unsettled[name] = true
     end
     if raws[n] then
       local text, marks = claimed_string(raws[n], session, fetch_no, worker)
@@ -253,34 +271,34 @@ local function has_claimable(queue, name, kind)
   return next_grouped(line, queue.skip)
 end
 
--- When the first line that is asked for will have something to claim; `now` if it has already.
-local function next_of_lines(queue)
-  local from, step = 0, (queue.asked or queue.skip) and 64 or 1
-  while true do
-    local some = call('ZRANGE', T .. 'h:' .. queue.name, from, from + step - 1, 'WITHSCORES')
-    for n = 1, #some, 2 do
-      local _, grouped, kind = line_parts(some[n])
-      if asks_for(queue, kind) then
-        local run_at = tonumber(some[n + 1])
-        if run_at > now then return run_at end
-        if not grouped or not queue.skip or has_claimable(queue, some[n], kind) then return now end
-      end
-    end
-    if #some < 2 * step then return math.huge end
-    from = from + step
+-- When a line of the queue and kind will have something to claim; `now` if one has already.
+local function next_of_lines(queue, kind)
+  local heads = heads_key(queue.name, kind)
+  local first = call('ZRANGE', heads, 0, 0, 'WITHSCORES')
+  if #first == 0 then return math.huge end
+  local _, grouped = line_parts(first[1])
+  local run_at = tonumber(first[2])
+  if run_at > now then return run_at end
+  if not grouped or not queue.skip then return now end
+  for _, name in ipairs(call('ZRANGEBYSCORE', heads, '-inf', now)) do
+    local _, has_groups = line_parts(name)
+    if not has_groups or has_claimable(queue, name, kind) then return now end
   end
+  first = call('ZRANGEBYSCORE', heads, above(now), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+  return tonumber(first[2] or math.huge)
 end
 
 -- When the next job of a queue is due; `now` when the same fetch, made again, would claim one.
 local function next_due(queue)
-  local least = next_of_lines(queue)
-  if least <= now then return now end
-  for _, kind in ipairs(call('SMEMBERS', T .. 'hg:' .. queue.name)) do
-    if asks_for(queue, kind) then
-      local parked = call('ZRANGEBYSCORE', parked_key(queue.name, kind), above(now), '+inf',
-        'WITHSCORES', 'LIMIT', 0, 1)
-      if parked[2] then least = math.min(least, tonumber(parked[2])) end
-    end
+  local least = math.huge
+  for _, kind in ipairs(queue.here) do
+    least = math.min(least, next_of_lines(queue, kind))
+    if least <= now then return now end
+  end
+  for _, kind in ipairs(kinds_in(queue, T .. 'hg:' .. queue.name)) do
+    local parked = call('ZRANGEBYSCORE', parked_key(queue.name, kind), above(now), '+inf',
+      'WITHSCORES', 'LIMIT', 0, 1)
+    if parked[2] then least = math.min(least, tonumber(parked[2])) end
   end
   return least
 end
@@ -300,10 +318,13 @@ local function fetch(text)
     else
       local queue = { name = name, limit = most, kinds = kinds or nil, skip = skip and {} or nil }
       if kinds then
-        queue.asked = {}
-        for kind, number in pairs(kinds) do queue.asked[kind] = number end
+        queue.asked, queue.asked_for = {}, 0
+        for kind, number in pairs(kinds) do
+          queue.asked[kind], queue.asked_for = number, queue.asked_for + 1
+        end
       end
       for _, group in ipairs(skip or {}) do queue.skip[group] = true end
+      if most > 0 then queue.here = kinds_in(queue, T .. 'hq:' .. name) end
       queues[#queues + 1] = queue
     end
     names[#names + 1] = name

@@ -17,12 +17,12 @@ local function make_groups()
     return T .. 'w:' .. lane .. ':' .. group
   end
 
-  -- Queue, line and limit of a lane.
+  -- Queue, kind and line of a lane.
   local function lane_parts(lane)
-    local limit, priority, size, at = string.match(lane, '^(%d+):(-?%d+):(%d+):()')
+    local priority, size, at = string.match(lane, '^%d+:(-?%d+):(%d+):()')
     local queue = sub(lane, at, at + size - 1)
-    local kind_at = string.match(lane, '^:%d+:()', at + size)
-    return queue, line_name(priority, 'g', queue, sub(lane, kind_at)), tonumber(limit)
+    local kind = sub(lane, string.match(lane, '^:%d+:()', at + size))
+    return queue, kind, line_name(priority, 'g', queue, kind)
   end
 
   local function running_of(group)
@@ -46,15 +46,15 @@ local function make_groups()
   local function show(group, lane)
     local id, run_at = first_of(lane_key(group, lane))
     if not id then return end
-    local queue, line = lane_parts(lane)
-    wake(queue, run_at, line_add(queue, line, run_at, id))
+    local queue, kind, line = lane_parts(lane)
+    wake(queue, run_at, line_add(queue, kind, line, run_at, id))
   end
 
   local function hide(group, lane)
     local first = call('ZRANGE', lane_key(group, lane), 0, 0)
     if #first == 0 then return end
-    local queue, line = lane_parts(lane)
-    line_remove(queue, line, first[1])
+    local _, _, line = lane_parts(lane)
+    line_remove(line, first[1])
   end
 
   -- The lanes of a group that have exactly this limit.
@@ -76,19 +76,20 @@ local function make_groups()
     if gone then return show(group, lane) end
     if call('ZRANGE', key, 0, 0)[1] ~= job.id then return end
     local line = line_name(job.priority, 'g', job.queue, job.kind)
-    if first then line_remove(job.queue, line, first) end
-    wake(job.queue, job.run_at, line_add(job.queue, line, job.run_at, job.id))
+    if first then line_remove(line, first) end
+    wake(job.queue, job.run_at, line_add(job.queue, job.kind, line, job.run_at, job.id))
   end
 
   local function remove_grouped(job)
     local group, lane = job.group, lane_name(job)
     local key, parked = lane_key(group, lane), parked_key(job.queue, job.kind)
     local was_first = call('ZRANGE', key, 0, 0)[1] == job.id
-    call('ZREM', key, job.id)
+    -- First what a user who may only enqueue is refused, so that nothing is half done.
     call('ZREM', parked, job.id)
+    call('ZREM', key, job.id)
     if call('EXISTS', parked) == 0 then call('SREM', T .. 'hg:' .. job.queue, job.kind) end
     if was_first then
-      line_remove(job.queue, line_name(job.priority, 'g', job.queue, job.kind), job.id)
+      line_remove(line_name(job.priority, 'g', job.queue, job.kind), job.id)
       if running_of(group) < job.limit then show(group, lane) end
     end
     if call('EXISTS', key) == 0 then call('SREM', T .. 'gl:' .. group, lane) end
@@ -116,12 +117,12 @@ local function begin_waiting(job)
   if band(job.marks, FAILED) ~= 0 then call('ZADD', T .. 'f:' .. job.queue, job.run_at, job.id) end
   if job.group then return (groups or make_groups()).add(job) end
   local line = line_name(job.priority, 'p', job.queue, job.kind)
-  wake(job.queue, job.run_at, line_add(job.queue, line, job.run_at, job.id))
+  wake(job.queue, job.run_at, line_add(job.queue, job.kind, line, job.run_at, job.id))
 end
 
 -- The job waits no more.
 local function end_waiting(job)
   if band(job.marks, FAILED) ~= 0 then call('ZREM', T .. 'f:' .. job.queue, job.id) end
   if job.group then return (groups or make_groups()).remove(job) end
-  line_remove(job.queue, line_name(job.priority, 'p', job.queue, job.kind), job.id)
+  line_remove(line_name(job.priority, 'p', job.queue, job.kind), job.id)
 end
