@@ -30,6 +30,6 @@ class Operations(Inserting, Claiming, Changing, Reading, Sessions, Records, Layo
     Args:
         keys: the installation's.
         clock: where time comes from; None: the server.
-        keep_finished: keep at most so many finished jobs of each state; None: all, until they are
-            pruned.
+        keep_finished: keep at most so many finished jobs of each state, whenever workers send
+            results; None: all, until they are pruned.
     """
