@@ -142,6 +142,8 @@ def test_lost_connections(error: Exception) -> None:
     [
         (theirs.ConnectionError("Connection closed by server."), False, True),
         (theirs.ConnectionError("Error: (104, 'Connection reset by peer')"), False, True),
+        (theirs.ConnectionError("Error 32 while writing. Broken pipe."), False, True),
+        (theirs.ConnectionError("Error while writing. Connection lost."), False, True),
         (ConnectionResetError(104, "Connection reset by peer"), False, True),
         (ConnectionResetError(104, "Connection reset by peer"), True, False),
         (theirs.ConnectionError("Error 111 connecting to h:1."), False, False),

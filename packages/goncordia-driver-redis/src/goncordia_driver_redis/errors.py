@@ -131,7 +131,7 @@ _LOGIN: Final = frozenset({"NOAUTH", "WRONGPASS", "DENIED"})
 _ASKS: Final = (
     "it asks for a password: redis://:password@host, or redis://user:password@host (NOAUTH)"
 )
-_HUNG_UP: Final = ("reset by peer", "closed by server")
+_HUNG_UP: Final = ("closed by server", "reset by peer", "Connection lost", "Broken pipe")
 """What is heard at a port for TLS without it."""
 _NO_TLS: Final = "WRONG_VERSION_NUMBER"
 """What is heard with TLS at a port without, unless nothing is."""
