@@ -38,7 +38,7 @@ def test_measures_are_of_subjects_that_are_there(case: Case) -> None:
 QUICK = [
     (case, subject.name)
     for case in CASES
-    if case.name != "latency" and not case.needs_postgres
+    if case.name != "latency" and not case.needs
     for subject in case.subjects
 ]
 

@@ -14,7 +14,7 @@ from goncordia_bench.harness.model import Key, Measure, Sample
 from goncordia_bench.harness.stats import Result, Spread
 from goncordia_bench.report.curves import Curves
 from goncordia_bench.report.numbers import figure, ratio, spread
-from goncordia_bench.report.panels import PANELS, POSTGRES_PANELS
+from goncordia_bench.report.panels import PANELS, POSTGRES_PANELS, REDIS_PANELS
 from goncordia_bench.report.plot import Drawing
 from goncordia_bench.report.run import Run, fill_in, restored
 from goncordia_bench.report.table import markdown, summary, target
@@ -142,7 +142,9 @@ def test_everything_is_written(tmp_path: Path) -> None:
     assert names == ["latest.json", "latest.md", "latest.svg"]
 
 
-@pytest.mark.parametrize("panels", [PANELS, POSTGRES_PANELS], ids=["SQLite", "PostgreSQL"])
+@pytest.mark.parametrize(
+    "panels", [PANELS, POSTGRES_PANELS, REDIS_PANELS], ids=["SQLite", "PostgreSQL", "Redis"]
+)
 def test_the_panels_draw_figures_that_exist(panels: Sequence[Drawing]) -> None:
     for panel in panels:
         subjects = {subject.name for subject in case_named(panel.case).subjects}

@@ -13,10 +13,12 @@ What else a page tells this test stands in comments that readers do not see, bef
     <!-- run -->           its lines after "$ " are commands, each followed by what it prints
     <!-- with: pg -->       from here on blocks need PostgreSQL, whose URL is DATABASE_URL, up to
                             another such comment; "pg pgbouncer": also that, at PGBOUNCER_URL;
+                            "redis", "redis-cluster", "redis-sentinel": these, at REDIS_URL;
                             "nothing": no server any more
 
 What a page has for a server is a test of its own, in a namespace and a folder of its own. There its
-SQL blocks run, too, and print their rows.
+SQL blocks run, too, and print their rows; blocks of "redis" are commands, which print what
+redis-cli would print into a pipe.
 
 In what is printed or raised, "…" stands for anything within a line, alone in one for any lines.
 """
@@ -27,10 +29,12 @@ import ast
 import asyncio
 import contextlib
 import dataclasses
+import gc
 import inspect
 import io
 import os
 import re
+import shlex
 import subprocess
 import sys
 import types
@@ -40,6 +44,7 @@ from typing import Any
 
 import psycopg
 import pytest
+import redis
 
 from goncordia.driver import BaseDriver
 
@@ -48,6 +53,7 @@ PAGES = [
     ROOT / "README.md",
     *sorted(ROOT.glob("docs/*.md")),
     *sorted(ROOT.glob("docs/postgresql/*.md")),
+    *sorted(ROOT.glob("docs/redis/*.md")),
     *sorted(ROOT.glob("docs/reference/*.md")),
     ROOT / "CONTRIBUTING.md",
 ]
@@ -109,6 +115,15 @@ def fits(expected: str, got: str) -> bool:
     return re.fullmatch(pattern or r"\n", got.strip() + "\n") is not None
 
 
+def flat(answer: Any) -> Iterator[str]:
+    """An answer of Redis, a line for each of its values."""
+    if isinstance(answer, list):
+        for each in answer:
+            yield from flat(each)
+    else:
+        yield "" if answer is None else str(answer)
+
+
 def ran(words: list[str], folder: Path, env: dict[str, str] | None = None) -> str:
     """What a command prints that succeeds."""
     done = subprocess.run(
@@ -155,12 +170,28 @@ class Reader:
             self._run(block)
         if block.language == "sql" and block.servers and "not run" not in block.notes:
             self.printed = self._query(block.text)
+        if block.language == "redis" and block.servers and "not run" not in block.notes:
+            self.printed = self._ask(block.text)
 
     def _query(self, statements: str) -> str:
         with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection:
             cursor = connection.execute(statements.encode())
             rows = cursor.fetchall() if cursor.description else []
         return "\n".join(" | ".join(map(str, row)) for row in rows)
+
+    def _ask(self, commands: str) -> str:
+        with redis.Redis.from_url(
+            os.environ["REDIS_URL"], protocol=2, decode_responses=True, encoding_errors="replace"
+        ) as client:
+            answers: list[str] = []
+            for command in commands.splitlines():
+                connection = client.connection_pool.get_connection()
+                try:
+                    connection.send_command(*shlex.split(command))
+                    answers += flat(connection.read_response())
+                finally:
+                    client.connection_pool.release(connection)
+        return "\n".join(answers)
 
     def _run(self, block: Block) -> None:
         if "asyncio.run(" in block.text or "__main__" in block.text:
@@ -241,12 +272,15 @@ def test_the_code_of_a_page_does_what_the_page_says(
                 raise reader.raised
         finally:
             runner.run(reader.close())
+    reader.module.__dict__.clear()
+    gc.collect()  # what the page left open is told here, and not in the midst of another test
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
 def test_an_example_runs(example: Path, tmp_path: Path, provide: Callable[[str], None]) -> None:
-    if "DATABASE_URL" in example.read_text():
-        provide("pg")
+    for variable, server in (("DATABASE_URL", "pg"), ("REDIS_URL", "redis")):
+        if variable in example.read_text():
+            provide(server)
     words = [sys.executable, "-W", "error", str(example)]
     ran(words, tmp_path)
 
@@ -300,6 +334,7 @@ def test_no_error_no_option_no_setting_is_left_out() -> None:
     from goncordia.options import InsertOptions
     from goncordia.pool import WorkerPool
     from goncordia_driver_pg import AsyncpgDriver, PsycopgDriver
+    from goncordia_driver_redis import RedisDriver
 
     assert mentioned("errors.md", [name for name in errors.__all__ if name != "Outcome"]) == []
     assert mentioned("options.md", list(InsertOptions.__annotations__)) == []
@@ -310,6 +345,7 @@ def test_no_error_no_option_no_setting_is_left_out() -> None:
     assert mentioned("index.md", sorted(goncordia.__all__)) == []
     for pg_driver in (AsyncpgDriver, PsycopgDriver):
         assert mentioned("postgresql.md", parameters(pg_driver)) == []
+    assert mentioned("redis.md", parameters(RedisDriver)) == []
     assert mentioned("cron.md", periodic.__all__) == []
     assert mentioned("cron.md", parameters(periodic.CronScheduler)) == []
     assert mentioned("cron.md", parameters(periodic.PeriodicJob)) == []
@@ -320,6 +356,7 @@ def test_no_error_no_option_no_setting_is_left_out() -> None:
 def test_every_public_name_is_in_the_reference() -> None:
     import goncordia
     import goncordia_driver_pg
+    import goncordia_driver_redis
     import goncordia_driver_sqlite
     from goncordia import client, driver, errors, gontest, logs, periodic
 
@@ -334,6 +371,7 @@ def test_every_public_name_is_in_the_reference() -> None:
         logs,
         periodic,
         goncordia_driver_pg,
+        goncordia_driver_redis,
         goncordia_driver_sqlite,
     ):
         assert set(module.__all__) - told == set(), module.__name__

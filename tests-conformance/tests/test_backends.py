@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from goncordia_conformance import backends
-from goncordia_conformance.backends import Backend, find_backend
+from goncordia_conformance.backends import Backend, find_backend, needed
 from goncordia_conformance.servers.process import NotHereError, free_port, serve
 
 pytest_plugins = ["pytester"]
@@ -104,6 +104,22 @@ def test_what_is_required_fails(required: str) -> None:
         find(Backend("pg"), required),
     ):
         pass
+
+
+def find_nothing() -> str:
+    raise NotHereError("there is no 'mysqld' on this machine")
+
+
+@pytest.mark.parametrize(("required", "outcome"), [("", pytest.skip), ("pg,mysql", pytest.fail)])
+def test_what_must_be_here_itself(required: str, outcome: Any) -> None:
+    config: Any = Config(required)
+    assert needed("mysql", config, lambda: "it") == "it"
+    with pytest.raises(outcome.Exception, match=r"MISSING BACKEND: mysql: .*no 'mysqld' on this"):
+        needed("mysql", config, find_nothing)
+
+
+def test_a_variable_has_no_dash() -> None:
+    assert Backend("redis-cluster").variable == "GONCORDIA_TEST_REDIS_CLUSTER_DSN"
 
 
 def test_without_docker_or_the_extra_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

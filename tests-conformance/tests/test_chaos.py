@@ -8,29 +8,29 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TypeAlias, TypeVar
-from uuid import UUID
+from typing import TypeAlias
 
 import psycopg
 import pytest
 
-from goncordia.clock import SystemClock
-from goncordia.driver import AnyDriver, JobState, ListFilter, NewJob
-from goncordia.errors import DriverError
-from goncordia.ids import JobIds
-from goncordia_conformance import MakeDriver
-from goncordia_conformance.marks import MISSING
-from goncordia_conformance.processes import Worker, start_workers
+from goncordia.driver import AnyDriver
+from goncordia_conformance.backends import needed
+from goncordia_conformance.ledger import BATCH, SHORT, Ledger, all_go_on
+from goncordia_conformance.ledger import endure as endure_rounds
+from goncordia_conformance.processes import start_workers
 from goncordia_conformance.proxy import ChaosProxy, Direction
 from goncordia_conformance.servers.guard import guarded
-from goncordia_conformance.servers.postgres import PG_VERSION, PostgresServer, find_postgres
+from goncordia_conformance.servers.postgres import (
+    PG_VERSION,
+    Binaries,
+    PostgresServer,
+    find_postgres,
+)
 from goncordia_conformance.servers.process import NotHereError
 from goncordia_conformance.servers.schemas import own_schema
-from goncordia_conformance.workload import Work
 from goncordia_driver_pg import AsyncpgDriver
 from goncordia_driver_pg.psycopg_driver import PsycopgDriver
 
@@ -38,21 +38,7 @@ FULL = os.environ.get("GONCORDIA_FULL") == "1"
 ROUNDS = 20 if FULL else 3
 """How often each trouble comes."""
 
-STEADY = 15.0
-"""A lease, in seconds, that outlasts the troubles by which nobody should lose a session."""
-
-SHORT = 2.0
-"""A lease that sessions are lost by."""
-
-PATIENCE = 90.0
-TICK = 0.05
-BATCH = 20
-
-T = TypeVar("T")
 Library: TypeAlias = Callable[..., AnyDriver]
-Trouble: TypeAlias = Callable[[int], Awaitable[None]]
-"""Makes it; told which time it is, from 0."""
-
 LIBRARIES: list[Library] = [AsyncpgDriver, PsycopgDriver]
 both = pytest.mark.parametrize("library", LIBRARIES)
 one_or_both = pytest.mark.parametrize("library", LIBRARIES if FULL else LIBRARIES[:1])
@@ -64,21 +50,17 @@ WAYS: tuple[Direction | None, ...] = ("up", "down", None)
 pytestmark = pytest.mark.timeout(600 if FULL else 180)
 
 
+def find_binaries() -> Binaries:
+    try:
+        return find_postgres(PG_VERSION)
+    except NotHereError:
+        return find_postgres()
+
+
 @pytest.fixture(scope="module")
 def server(request: pytest.FixtureRequest) -> Iterator[PostgresServer]:
     """A server of our own, since it is crashed: no container, and so not always every version."""
-    try:
-        try:
-            binaries = find_postgres(PG_VERSION)
-        except NotHereError:
-            binaries = find_postgres()
-        made = PostgresServer.create(binaries)
-    except NotHereError as error:
-        message = f"{MISSING}: pg, to crash: {error}"
-        required = str(request.config.getoption("--require-backends"))
-        if required == "all" or "pg" in required.split(","):
-            pytest.fail(message, pytrace=False)
-        pytest.skip(message)
+    made = PostgresServer.create(needed("pg", request.config, find_binaries))
     with guarded(made.run):
         yield made
 
@@ -95,79 +77,6 @@ def proxy(server: PostgresServer) -> Iterator[ChaosProxy]:
         yield proxy
 
 
-class Ledger:
-    """The jobs that were enqueued, and what became of them."""
-
-    def __init__(self, driver: AnyDriver) -> None:
-        self.driver = driver
-        self.jobs: list[UUID] = []
-        self._ids = JobIds(SystemClock())
-
-    async def enqueue(self) -> None:
-        """A batch more, whatever happens meanwhile: the same request again until it is answered."""
-        batch = [
-            # Its attempts must outlast the troubles: each may cost one.
-            NewJob(id=new, kind=Work.kind, args=b"{}", max_attempts=100)
-            for new in self._ids.take(BATCH)
-        ]
-        await stubbornly(lambda: self.driver.executor().insert_many(batch))
-        self.jobs += [job.id for job in batch]
-
-    @asynccontextmanager
-    async def load(self) -> AsyncIterator[None]:
-        """Enqueue as long as the block lasts."""
-        more = True
-
-        async def enqueue() -> None:
-            while more:
-                await self.enqueue()
-                await asyncio.sleep(TICK)
-
-        loading = asyncio.create_task(enqueue())
-        try:
-            yield
-        finally:
-            more = False
-            await loading
-
-    async def done(self) -> None:
-        """Wait until all are completed."""
-        left = ListFilter(states=frozenset(set(JobState) - {JobState.COMPLETED}))
-        until = asyncio.get_running_loop().time() + PATIENCE
-        while await stubbornly(lambda: self.driver.executor().count(left)):
-            if asyncio.get_running_loop().time() > until:
-                page = await self.driver.executor().list_jobs(left, None, 10)
-                sessions = await self.driver.executor().session_list()
-                pytest.fail(f"jobs are left: {page.jobs}; the sessions: {sessions}")
-            await asyncio.sleep(TICK)
-
-    async def balances(self, workers: list[Worker], *, repeats: bool) -> None:
-        """Check each job."""
-        runs = Counter(job_id for worker in workers for (job_id,) in worker.words("run"))
-        assert set(runs) == {str(job_id) for job_id in self.jobs}, "a job never ran, or is not ours"
-        rows = [
-            row
-            for start in range(0, len(self.jobs), 1000)
-            for row in await self.driver.executor().get_many(self.jobs[start : start + 1000])
-        ]
-        for row in rows:
-            assert row is not None, "a job is lost"
-            assert row.state == JobState.COMPLETED
-            assert runs[str(row.id)] <= row.attempt, "a job ran without a claim"
-        if not repeats:
-            assert set(runs.values()) == {1}, "no session was lost, and yet a job ran twice"
-
-
-async def stubbornly(step: Callable[[], Awaitable[T]]) -> T:
-    """Repeat a request until it is answered."""
-    async with asyncio.timeout(PATIENCE):
-        while True:
-            try:
-                return await step()
-            except DriverError:
-                await asyncio.sleep(TICK)
-
-
 @asynccontextmanager
 async def open_ledger(server: PostgresServer, schema: str) -> AsyncIterator[Ledger]:
     """A ledger that sees the server itself."""
@@ -176,38 +85,7 @@ async def open_ledger(server: PostgresServer, schema: str) -> AsyncIterator[Ledg
         yield Ledger(driver)
 
 
-async def endure(
-    ledger: Ledger, make_driver: MakeDriver, trouble: Trouble, *, calm: float = 0.3
-) -> None:
-    """Two pools under load and trouble; each goes on, and each job is run exactly once.
-
-    Args:
-        ledger: what is enqueued.
-        make_driver: the pools' driver.
-        trouble: comes again and again.
-        calm: seconds between.
-    """
-    async with start_workers(make_driver, 2, "pool", lease=STEADY) as workers:
-        for worker in workers:
-            await worker.until("ready")
-        async with ledger.load():
-            for number in range(ROUNDS):
-                await asyncio.sleep(calm)
-                await trouble(number)
-        await ledger.done()
-        await all_go_on(ledger, workers)
-        for worker in workers:
-            await worker.stop()
-    await ledger.balances(workers, repeats=False)
-
-
-async def all_go_on(ledger: Ledger, workers: list[Worker]) -> None:
-    """Enqueue more until each pool has taken some of it."""
-    before = [len(worker.words("run")) for worker in workers]
-    async with asyncio.timeout(PATIENCE):
-        while any(len(w.words("run")) == n for w, n in zip(workers, before, strict=True)):
-            await ledger.enqueue()
-            await ledger.done()
+endure = partial(endure_rounds, rounds=ROUNDS)
 
 
 # ---------------------------------------------------------------- the network

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -26,7 +27,7 @@ from goncordia_conformance.servers.postgres import (
     PostgresServer,
     find_postgres,
 )
-from goncordia_conformance.servers.process import NotHereError, free_port, unprivileged_user
+from goncordia_conformance.servers.process import RANGES, NotHereError, free_port, unprivileged_user
 from goncordia_conformance.servers.schemas import Roles
 
 pytest_plugins = ["pytester"]
@@ -176,6 +177,27 @@ def test_the_workers_of_a_run_share_a_server(pytester: pytest.Pytester, pg_dsn: 
     assert one == other != pg_dsn
     with pytest.raises(psycopg.OperationalError):
         ask(one, "SELECT 1")
+
+
+# ---------------------------------------------------------------- ports
+
+
+def test_no_port_is_given_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    ports: list[int] = []
+    for worker in ("gw0", "gw1", "gw2"):
+        monkeypatch.setenv("PYTEST_XDIST_WORKER", worker)
+        for _ in range(100):
+            random.seed(1)  # as tests may do
+            ports.append(free_port())
+    assert len(set(ports)) == 300
+
+
+def test_the_workers_of_a_run_have_ports_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    parts: list[set[int]] = []
+    for worker in ("gw0", "gw1"):
+        monkeypatch.setenv("PYTEST_XDIST_WORKER", worker)
+        parts.append({free_port() % RANGES for _ in range(30)})
+    assert parts == [{0}, {1}]
 
 
 # ---------------------------------------------------------------- PostgreSQL

@@ -20,12 +20,14 @@ from goncordia_bench.cases import CASES, cases_named
 from goncordia_bench.harness.machine import describe, load
 from goncordia_bench.harness.model import Case, Sample
 from goncordia_bench.harness.postgres import Postgres, dropped, version
+from goncordia_bench.harness.redis import Redis, own_redis
 from goncordia_bench.harness.rounds import plan
 from goncordia_bench.harness.sample import SampleError, take
 from goncordia_bench.harness.server import ServerError, own_server
 from goncordia_bench.report.numbers import figure, spread
 from goncordia_bench.report.run import Run, restored
 from goncordia_bench.report.table import summary, target
+from goncordia_bench.systems_redis import peer_versions
 
 __all__ = ["main"]
 
@@ -56,6 +58,10 @@ def _parser() -> argparse.ArgumentParser:
         "--rounds", type=int, metavar="N", help=f"rounds ({_ROUNDS}; with --quick 1)"
     )
     parser.add_argument("--quick", action="store_true", help="small sizes: does everything run?")
+    parser.add_argument(
+        "--brief", action="store_true",
+        help="on Redis: a part of the jobs for who is slow, so that a round takes six minutes",
+    )  # fmt: skip
     parser.add_argument(
         "--folder", type=Path, default=_BENCH / "results", metavar="PATH",
         help="for the results and, meanwhile, the databases: on the disk that is to be measured",
@@ -91,8 +97,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         cases = [case for case in CASES if not chosen or case.name in chosen]
         try:
             run, failures = _run(
-                console, cases, rounds, quick=given.quick, folder=given.folder, dsn=given.dsn
-            )
+                console, cases, rounds, quick=given.quick, brief=given.brief,
+                folder=given.folder, dsn=given.dsn,
+            )  # fmt: skip
         except ServerError as error:
             console.print(str(error), markup=False, style="red")
             return 1
@@ -104,8 +111,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         console.print(f"written: {given.folder}/latest.json, .md, .svg")
     if given.docs and not failures:
         run.write_docs(_BENCH.parent / "docs")
-        console.print("written: docs/benchmarks.md, docs/benchmarks.svg")
+        console.print("written: the pages and the plots in docs/")
     return 1 if failures else 0
+
+
+@contextmanager
+def _redis(cases: Sequence[Case], folder: Path) -> Iterator[str]:
+    """The URL of a Redis server of our own, if a case needs one."""
+    if not any(case.needs_redis for case in cases):
+        yield ""
+        return
+    with own_redis(folder) as url:
+        yield url
 
 
 @contextmanager
@@ -130,12 +147,16 @@ def _run(
     rounds: int,
     *,
     quick: bool,
+    brief: bool,
     folder: Path,
     dsn: str | None,
 ) -> tuple[Run, list[SampleError]]:
     folder.mkdir(parents=True, exist_ok=True)
-    with _server(cases, folder, dsn) as server:
-        return _measured(console, cases, rounds, quick=quick, folder=folder, server=server)
+    with _server(cases, folder, dsn) as server, _redis(cases, folder) as redis_url:
+        return _measured(
+            console, cases, rounds, quick=quick, brief=brief, folder=folder, server=server,
+            redis_url=redis_url,
+        )  # fmt: skip
 
 
 def _measured(
@@ -144,10 +165,17 @@ def _measured(
     rounds: int,
     *,
     quick: bool,
+    brief: bool,
     folder: Path,
     server: Postgres | None,
+    redis_url: str,
 ) -> tuple[Run, list[SampleError]]:
-    machine = describe(folder, "" if server is None else asyncio.run(version(server.dsn)))
+    machine = describe(
+        folder,
+        "" if server is None else asyncio.run(version(server.dsn)),
+        Redis(redis_url).version() if redis_url else "",
+        peer_versions() if redis_url else {},
+    )
     if machine.file_system == "tmpfs":
         console.print("[yellow]this folder is in memory: commits cost nothing here[/]")
     console.print(
@@ -174,6 +202,7 @@ def _measured(
                 sample = take(
                     case, subject, number=number, quick=quick, scratch=Path(scratch),
                     server=server if case.needs_postgres else None,
+                    redis_url=redis_url if case.needs_redis else "", brief=brief,
                 )  # fmt: skip
             except KeyboardInterrupt:
                 progress.console.print("stopped: what was measured until now is shown", style="red")
@@ -186,7 +215,7 @@ def _measured(
                 progress.console.print(_line(sample), markup=False, highlight=False)
             progress.advance(bar)
     begun = max((sample.round + 1 for sample in samples), default=rounds)
-    return Run(machine, tuple(cases), tuple(samples), begun, quick, load()), failures
+    return Run(machine, tuple(cases), tuple(samples), begun, quick, load(), brief), failures
 
 
 def _line(sample: Sample) -> str:

@@ -137,7 +137,7 @@ async def test_what_it_does_not_understand_is_a_gap(
 async def test_who_falls_behind_hears_of_a_gap(
     ears: Ears, db: asyncpg.Connection, pg_schema: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("goncordia_driver_pg.listener._MOST_HEARD", 3)
+    monkeypatch.setattr("goncordia.driver.connections.listener._MOST_HEARD", 3)
     channel = channel_of(pg_schema)
     many = '{"queue":["a","b","c","d","e"]}'
     async with db.transaction():
@@ -152,7 +152,7 @@ async def test_who_falls_behind_hears_of_a_gap(
 async def test_a_quiet_server_is_asked_whether_it_is_there(
     driver: Any, db: asyncpg.Connection, pg_schema: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("goncordia_driver_pg.listener._KEEP_ALIVE", 0.05)
+    monkeypatch.setattr("goncordia.driver.connections.listener._KEEP_ALIVE", 0.05)
     ears = Ears(driver)
     query = f"SELECT count(*) FROM pg_stat_activity WHERE query = 'SELECT 1' AND {HERE}"
     found = 0
@@ -175,8 +175,8 @@ async def test_a_server_that_does_not_answer_is_left(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Frozen between the two: the keep-alive notices it, and after the thaw a gap is told."""
-    monkeypatch.setattr("goncordia_driver_pg.listener._KEEP_ALIVE", 0.1)
-    monkeypatch.setattr("goncordia_driver_pg.listener.BOUND", 0.3)
+    monkeypatch.setattr("goncordia.driver.connections.listener._KEEP_ALIVE", 0.1)
+    monkeypatch.setattr("goncordia.driver.connections.listener._BOUND", 0.3)
     address = urlsplit(pg_dsn)
     with ChaosProxy(address.hostname or "", address.port or 0) as proxy:
         ears = Ears(make(proxy.before(pg_dsn)))

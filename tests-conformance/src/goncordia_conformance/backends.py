@@ -12,16 +12,19 @@ import importlib.util
 import os
 import shutil
 import subprocess
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import NoReturn, TypeVar
 
 import pytest
 
 from goncordia_conformance.marks import MISSING
 from goncordia_conformance.servers.process import NotHereError, Start
 
-__all__ = ["Backend", "docker_runs", "find_backend"]
+__all__ = ["Backend", "docker_runs", "find_backend", "needed"]
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,7 @@ class Backend:
     @property
     def variable(self) -> str:
         """The variable that holds its DSN."""
-        return f"GONCORDIA_TEST_{self.name.upper()}_DSN"
+        return f"GONCORDIA_TEST_{self.name.upper().replace('-', '_')}_DSN"
 
 
 @contextmanager
@@ -80,7 +83,23 @@ def find_backend(
         finally:
             started.__exit__(None, None, None)
         return
-    _missing(backend, config, tried)
+    _missing(backend.name, config, tried)
+
+
+def needed(name: str, config: pytest.Config, find: Callable[[], T]) -> T:
+    """What a test needs on this machine itself, such as a server program to crash.
+
+    Where it is not there the test is skipped, or fails, as with ``find_backend``.
+
+    Args:
+        name: of the backend.
+        config: pytest's, for ``--require-backends``.
+        find: finds it; raises :class:`NotHereError`.
+    """
+    try:
+        return find()
+    except NotHereError as error:
+        _missing(name, config, [f"no container will do: {error}"])
 
 
 def _container(backend: Backend, tried: list[str]) -> Start | None:
@@ -107,9 +126,9 @@ def docker_runs() -> bool:
     return asked.returncode == 0
 
 
-def _missing(backend: Backend, config: pytest.Config, tried: list[str]) -> None:
+def _missing(name: str, config: pytest.Config, tried: list[str]) -> NoReturn:
     required = str(config.getoption("--require-backends"))
-    message = f"{MISSING}: {backend.name}: {'; '.join(tried)}"
-    if required == "all" or backend.name in required.split(","):
+    message = f"{MISSING}: {name}: {'; '.join(tried)}"
+    if required == "all" or name in required.split(","):
         pytest.fail(message, pytrace=False)
     pytest.skip(message)

@@ -19,6 +19,12 @@ from goncordia_bench.cases.postgres import costs, processes, steady
 from goncordia_bench.cases.postgres import drain as postgres_drain
 from goncordia_bench.cases.postgres import enqueue as postgres_enqueue
 from goncordia_bench.cases.postgres import latency as postgres_latency
+from goncordia_bench.cases.redis import backlog as redis_backlog
+from goncordia_bench.cases.redis import drain as redis_drain
+from goncordia_bench.cases.redis import enqueue as redis_enqueue
+from goncordia_bench.cases.redis import killed as redis_killed
+from goncordia_bench.cases.redis import latency as redis_latency
+from goncordia_bench.cases.redis import memory as redis_memory
 from goncordia_bench.harness.model import Case
 
 __all__ = ["CASES", "case_named", "cases_named"]
@@ -42,6 +48,15 @@ CASES: Final = (
     steady.CASE,
     costs.STATEMENTS,
     costs.MEMORY,
+    redis_drain.DRAIN,
+    redis_drain.FILE,
+    redis_drain.PROCESSES,
+    redis_enqueue.ENQUEUE,
+    redis_enqueue.ENQUEUE_MANY,
+    redis_latency.CASE,
+    redis_backlog.CASE,
+    redis_memory.CASE,
+    redis_killed.CASE,
 )
 
 

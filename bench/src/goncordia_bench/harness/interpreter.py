@@ -10,9 +10,10 @@ import sys
 from pathlib import Path
 from typing import Final
 
-__all__ = ["NoInterpreterError", "interpreter"]
+__all__ = ["ROOT", "NoInterpreterError", "found_uv", "interpreter"]
 
-_ROOT: Final = Path(__file__).resolve().parents[4]
+ROOT: Final = Path(__file__).resolve().parents[4]
+"""Of the workspace."""
 _NEWER: Final = 3
 """How many versions are tried."""
 
@@ -33,10 +34,10 @@ def interpreter(oldest: tuple[int, int]) -> Path:
     if sys.version_info >= oldest:
         return Path(sys.executable)
     wanted = f"{oldest[0]}.{oldest[1]}"
-    uv = shutil.which("uv") or shutil.which("uv", path=_ROOT / ".dev" / "tools" / "bin")
+    uv = found_uv()
     if uv is None:
         raise NoInterpreterError(f"it needs Python {wanted}, and uv to make an environment for it")
-    environment = _ROOT / ".dev" / f"venv-bench-{wanted}"
+    environment = ROOT / ".dev" / f"venv-bench-{wanted}"
     # As dev.py does: packages from the index, Python from this machine.
     given = {"UV_SYSTEM_CERTS": "1"} | os.environ | {
         "UV_PYTHON_DOWNLOADS": "never",
@@ -46,11 +47,16 @@ def interpreter(oldest: tuple[int, int]) -> Path:
     command = [uv, "sync", "--quiet", "--frozen", "--package", "goncordia-bench"]
     done = subprocess.run(
         [*command, "--python", _found(oldest)],
-        cwd=_ROOT, env=given, capture_output=True, text=True, check=False,
+        cwd=ROOT, env=given, capture_output=True, text=True, check=False,
     )  # fmt: skip
     if done.returncode:
         raise NoInterpreterError(f"no environment for Python {wanted}: {done.stderr.strip()}")
     return environment / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+
+
+def found_uv() -> str | None:
+    """The uv on PATH, else the one that ``dev.py`` installed."""
+    return shutil.which("uv") or shutil.which("uv", path=ROOT / ".dev" / "tools" / "bin")
 
 
 def _found(oldest: tuple[int, int]) -> str:

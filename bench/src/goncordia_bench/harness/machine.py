@@ -7,11 +7,13 @@ import platform
 import sqlite3
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from statistics import median
+from types import MappingProxyType
 from typing import Any, Final
 
 __all__ = ["Machine", "describe", "fsync_seconds", "load"]
@@ -21,6 +23,7 @@ _DISTRIBUTIONS: Final = (
     "goncordia-core",
     "goncordia-driver-sqlite",
     "goncordia-driver-pg",
+    "goncordia-driver-redis",
     "huey",
     "msgspec",
     "uvloop",
@@ -30,6 +33,8 @@ _DISTRIBUTIONS: Final = (
     "pgqueuer",
     "procrastinate",
     "psycopg",
+    "redis",
+    "hiredis",
 )
 
 
@@ -50,6 +55,7 @@ class Machine:
         load_before: the load in the minute before the run.
         real_time: the run goes before all other work of the machine.
         postgres: the server's version and what was set on it; empty: there was none.
+        redis: the other server's name and version; empty: there was none.
     """
 
     taken_at: str
@@ -64,14 +70,27 @@ class Machine:
     load_before: float
     real_time: bool
     postgres: str = ""
+    redis: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data."""
         return asdict(self)
 
 
-def describe(folder: Path, postgres: str = "") -> Machine:
-    """Describe this machine, the disk under ``folder``, and the server of that version."""
+def describe(
+    folder: Path,
+    postgres: str = "",
+    redis: str = "",
+    peers: Mapping[str, str] = MappingProxyType({}),
+) -> Machine:
+    """Describe this machine and the disk under ``folder``.
+
+    Args:
+        folder: where the databases are.
+        postgres: the version of that server.
+        redis: the name and version of that one.
+        peers: versions of what runs in other environments.
+    """
     return Machine(
         taken_at=datetime.now(UTC).isoformat(timespec="seconds"),
         cpu=_cpu(),
@@ -79,12 +98,13 @@ def describe(folder: Path, postgres: str = "") -> Machine:
         system=f"{platform.system()} {platform.release()}",
         python=platform.python_version(),
         sqlite=sqlite3.sqlite_version,
-        versions={name: found for name in _DISTRIBUTIONS if (found := _version(name))},
+        versions={name: found for name in _DISTRIBUTIONS if (found := _version(name))} | {**peers},
         file_system=_file_system(folder),
         fsync_us=fsync_seconds(folder) * 1e6,
         load_before=load(),
         real_time=_is_real_time(),
         postgres=postgres,
+        redis=redis,
     )
 
 

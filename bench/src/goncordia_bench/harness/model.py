@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from goncordia_bench.harness.postgres import Postgres
+from goncordia_bench.harness.redis import Redis
 
 __all__ = ["Case", "Figures", "Key", "Measure", "Sample", "Setting", "Subject"]
 
@@ -29,22 +30,34 @@ class Setting:
         folder: an empty folder of this sample's own, on the disk that is measured.
         shared: a folder that lives as long as the whole run, for what is costly to build.
         server: where databases are made, for the cases that need PostgreSQL.
+        redis_url: of the server of the cases that need Redis.
+        brief: smaller sizes for those who are slow.
     """
 
     quick: bool
     folder: Path
     shared: Path
     server: Postgres | None = None
+    redis_url: str = ""
+    brief: bool = False
 
-    def size(self, full: int, quick: int) -> int:
-        """One of the two."""
-        return quick if self.quick else full
+    def size(self, full: int, quick: int, brief: int | None = None) -> int:
+        """One of them; without a brief one the full one stands for it."""
+        if self.quick:
+            return quick
+        return brief if self.brief and brief is not None else full
 
     @property
     def postgres(self) -> Postgres:
         """The server of a case that needs one."""
         assert self.server is not None
         return self.server
+
+    @property
+    def redis(self) -> Redis:
+        """The server of a case that needs Redis."""
+        assert self.redis_url
+        return Redis(self.redis_url)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +117,7 @@ class Case:
         measures: what is made of their figures.
         once: so long that one round must do.
         needs_postgres: a server is started for it.
+        needs_redis: likewise.
     """
 
     name: str
@@ -113,6 +127,12 @@ class Case:
     measures: tuple[Measure, ...]
     once: bool = False
     needs_postgres: bool = False
+    needs_redis: bool = False
+
+    @property
+    def needs(self) -> str:
+        """The server that is started for it: ``postgres``, ``redis``; empty: none."""
+        return "postgres" if self.needs_postgres else "redis" if self.needs_redis else ""
 
     def subject(self, name: str) -> Subject:
         """The subject of that name."""

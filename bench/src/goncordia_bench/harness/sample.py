@@ -36,6 +36,8 @@ def take(
     quick: bool,
     scratch: Path,
     server: Postgres | None = None,
+    redis_url: str = "",
+    brief: bool = False,
 ) -> Sample:
     """Run a subject once.
 
@@ -46,6 +48,8 @@ def take(
         quick: small sizes.
         scratch: where folders for it are made.
         server: of a case that needs PostgreSQL.
+        redis_url: of the server, for a case that needs Redis.
+        brief: smaller sizes for those who are slow.
 
     Raises:
         SampleError: it failed, or took ten minutes.
@@ -63,6 +67,7 @@ def take(
             str(python), "-m", __name__, case.name, subject,
             "--folder", folder, "--shared", str(shared), *(["--quick"] if quick else []),
             *(["--dsn", server.dsn, "--prefix", server.prefix] if server else []),
+            *(["--redis", redis_url] if redis_url else []), *(["--brief"] if brief else []),
         ]  # fmt: skip
         figures = _figures(command, f"{case.name}, {subject}")
     return Sample(case.name, subject, number, load, time.perf_counter() - started, figures)
@@ -93,9 +98,11 @@ def _main() -> None:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--dsn")
     parser.add_argument("--prefix")
+    parser.add_argument("--redis", default="")
+    parser.add_argument("--brief", action="store_true")
     given = parser.parse_args()
     server = Postgres(given.dsn, given.prefix) if given.dsn else None
-    setting = Setting(given.quick, given.folder, given.shared, server)
+    setting = Setting(given.quick, given.folder, given.shared, server, given.redis, given.brief)
     figures = case_named(given.case).subject(given.subject).run(setting)
     print(_MARK + json.dumps(dict(figures)), flush=True)
 

@@ -9,8 +9,10 @@ from goncordia_bench.harness.model import Key
 from goncordia_bench.report.curves import Curves, Line
 from goncordia_bench.report.plot import Bar, Drawing, Panel
 from goncordia_bench.systems import FLOOR, OURS, PEERS
+from goncordia_bench.systems_redis import PEERS as REDIS_PEERS
+from goncordia_bench.systems_redis import SYSTEMS as ON_REDIS
 
-__all__ = ["PANELS", "POSTGRES_PANELS"]
+__all__ = ["PANELS", "POSTGRES_PANELS", "REDIS_PANELS"]
 
 _LABELS: Final = {
     OURS: "Goncordia",
@@ -121,3 +123,41 @@ POSTGRES_PANELS: Final[tuple[Drawing, ...]] = (
     _steady("PostgreSQL: steady load", ""),
     _steady("PostgreSQL: steady load behind an idle transaction", BEHIND),
 )
+
+
+def _on_redis(title: str, case: str, figure: str, unit: str, *, floor: bool = True) -> Panel:
+    names = (OURS, *REDIS_PEERS, *((FLOOR,) if floor else ()))
+    return Panel(
+        f"Redis: {title}",
+        f"redis-{case}",
+        unit,
+        tuple(Bar(_on_redis_label(n), Key(n, figure), _ROLES.get(n, "peer")) for n in names),
+    )
+
+
+def _on_redis_label(name: str) -> str:
+    system = ON_REDIS[name]
+    return system.label + (" (may lose jobs)" if system.acknowledges == "before" else "")
+
+
+REDIS_PANELS: Final[tuple[Drawing, ...]] = (
+    _on_redis("working jobs off", "drain", "jobs/s", "jobs/s"),
+    _on_redis("… while writing to a file", "drain-file", "jobs/s", "jobs/s"),
+    _on_redis("… by four processes", "processes", "jobs/s", "jobs/s"),
+    _on_redis("enqueueing one by one", "enqueue", "jobs/s", "jobs/s"),
+    _on_redis("enqueueing many at once", "enqueue-many", "jobs/s", "jobs/s"),
+    _on_redis(
+        "from enqueue to the job in another process, median", "latency", "p50 ms",
+        "ms, less is better", floor=False,
+    ),
+    _on_redis("a waiting job", "memory", "bytes", "bytes, less is better"),
+    Panel(
+        "Redis: from kill -9 until all its jobs run elsewhere",
+        "redis-killed",
+        "s, less is better",
+        tuple(
+            Bar(_on_redis_label(n), Key("all", f"{n} s"), _ROLES.get(n, "peer"))
+            for n in (OURS, *REDIS_PEERS)
+        ),
+    ),
+)  # fmt: skip

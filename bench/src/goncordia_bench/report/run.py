@@ -13,7 +13,7 @@ from typing import Any, Final
 from goncordia_bench.harness.machine import Machine
 from goncordia_bench.harness.model import Case, Key, Sample
 from goncordia_bench.harness.stats import Result, Spread, evaluate
-from goncordia_bench.report.panels import PANELS, POSTGRES_PANELS
+from goncordia_bench.report.panels import PANELS, POSTGRES_PANELS, REDIS_PANELS
 from goncordia_bench.report.plot import Drawing, svg
 from goncordia_bench.report.table import markdown, summary
 
@@ -22,6 +22,9 @@ __all__ = ["Page", "Run", "fill_in", "restored"]
 _REAL_TIME: Final = (
     " Other work was going on: the bench ran at real-time priority, so that it had the processor, "
     "but not the disk, as if it were alone."
+)
+_BRIEF: Final = (
+    "A brief run: those who are slow were given a part of the jobs, as told at each case."
 )
 _BEGIN: Final = "<!-- figures: written by the bench -->"
 _END: Final = "<!-- figures end -->"
@@ -36,14 +39,14 @@ class Page:
         suffix: of the plot beside the results.
         alt: what the plot shows, in words.
         panels: what is drawn.
-        postgres: whether it is the page of the cases that need PostgreSQL.
+        needs: the server of the cases that are shown there; empty: those that need none.
     """
 
     name: str
     suffix: str
     alt: str
     panels: tuple[Drawing, ...]
-    postgres: bool
+    needs: str
 
 
 _PAGES: Final = (
@@ -52,14 +55,21 @@ _PAGES: Final = (
         "",
         "Jobs per second of Goncordia, huey and the bare library",
         PANELS,
-        postgres=False,
+        needs="",
     ),
     Page(
         "benchmarks-postgresql",
         "-postgresql",
         "Jobs per second of Goncordia, its peers and bare asyncpg on PostgreSQL",
         POSTGRES_PANELS,
-        postgres=True,
+        needs="postgres",
+    ),
+    Page(
+        "benchmarks-redis",
+        "-redis",
+        "Jobs per second of Goncordia, its peers and bare redis-py on Redis",
+        REDIS_PANELS,
+        needs="redis",
     ),
 )
 
@@ -75,6 +85,7 @@ class Run:
         rounds: how many.
         quick: the sizes were small, and the figures mean little.
         load_after: the load in the minute before the end.
+        brief: those who are slow were given less to do.
     """
 
     machine: Machine
@@ -83,6 +94,7 @@ class Run:
     rounds: int
     quick: bool
     load_after: float
+    brief: bool = False
 
     def results(self) -> list[tuple[Case, list[Result]]]:
         """What each case's measures came to."""
@@ -104,6 +116,7 @@ class Run:
             "machine": self.machine.as_dict(),
             "rounds": self.rounds,
             "quick": self.quick,
+            "brief": self.brief,
             "load_after": self.load_after,
             "samples": [asdict(sample) for sample in self.samples],
         }
@@ -116,6 +129,8 @@ class Run:
         parts = [self.conditions(), summary(flat), markdown(results).rstrip()]
         if self.quick:
             parts.insert(0, "**A quick run with small sizes: the figures mean little.**")
+        if self.brief:
+            parts.insert(1, _BRIEF)
         return "\n\n".join(parts) + "\n"
 
     def as_svg(self, page: Page = _PAGES[0]) -> str:
@@ -124,27 +139,29 @@ class Run:
         note = (
             f"{self._told_rounds()}: bars are medians, lines reach from lowest to highest\n"
             f"{machine.cpu}, "
-            f"{machine.cores} cores · Python {machine.python}, {self._database(page.postgres)}"
+            f"{machine.cores} cores · Python {machine.python}, {self._database(page.needs)}"
         )
         return svg(page.panels, self.spreads(), note)
 
     def of_page(self, page: Page) -> Run:
         """Only the cases of that page."""
-        cases = tuple(case for case in self.cases if case.needs_postgres is page.postgres)
+        cases = tuple(case for case in self.cases if case.needs == page.needs)
         names = {case.name for case in cases}
         samples = tuple(sample for sample in self.samples if sample.case in names)
         return replace(self, cases=cases, samples=samples)
 
-    def _database(self, postgres: bool) -> str:
+    def _database(self, needs: str) -> str:
         machine = self.machine
-        return f"PostgreSQL {machine.postgres}" if postgres else f"SQLite {machine.sqlite}"
+        if needs == "postgres":
+            return f"PostgreSQL {machine.postgres}"
+        return machine.redis if needs == "redis" else f"SQLite {machine.sqlite}"
 
     def conditions(self) -> str:
         """A paragraph: when, where, on what."""
         machine = self.machine
         versions = ", ".join(f"{name} {found}" for name, found in machine.versions.items())
         loads = [sample.load for sample in self.samples]
-        kinds = sorted({case.needs_postgres for case in self.cases})
+        kinds = sorted({case.needs for case in self.cases})
         databases = ", ".join(self._database(kind) for kind in kinds)
         return (
             f"Taken {machine.taken_at[:10]} on {machine.cpu}, {machine.cores} cores, "
@@ -207,4 +224,5 @@ def restored(data: Mapping[str, Any], cases: Sequence[Case]) -> Run:
         data["rounds"],
         data["quick"],
         data["load_after"],
+        data.get("brief", False),
     )

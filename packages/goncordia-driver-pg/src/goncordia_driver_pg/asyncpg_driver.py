@@ -9,6 +9,8 @@ import asyncpg
 
 from goncordia.clock import Clock
 from goncordia.driver import NoTransactions, SyncTxExecutor, TxExecutor
+from goncordia.driver.connections.loops import PerLoop
+from goncordia.driver.connections.pools import LONG, MOMENT, Pool, within
 from goncordia.errors import ConfigurationError, UnsupportedError
 from goncordia_driver_pg.asyncpg_connections import (
     AsyncpgBorrowed,
@@ -21,8 +23,6 @@ from goncordia_driver_pg.asyncpg_tx import AsyncpgTxConnection
 from goncordia_driver_pg.connections import AsyncPool
 from goncordia_driver_pg.driver import PostgresDriver
 from goncordia_driver_pg.dsn import read_url, seconds, whole
-from goncordia_driver_pg.loops import PerLoop
-from goncordia_driver_pg.pools import LONG, MOMENT, Pool, within
 from goncordia_driver_pg.tx import PgTxExecutor
 
 __all__ = ["AsyncpgDriver"]

@@ -18,11 +18,11 @@ from goncordia.driver import (
     ListFilter,
     TxSupport,
 )
+from goncordia.driver.connections.forks import Home
 from goncordia.errors import DriverUnavailableError, MigrationRequiredError
 from goncordia_driver_pg.connections import AsyncPool, Library, Runner
 from goncordia_driver_pg.doctor import examine, server
 from goncordia_driver_pg.executor import PgExecutor
-from goncordia_driver_pg.forks import Home
 from goncordia_driver_pg.gate import Gate
 from goncordia_driver_pg.heart import PgHeartbeater
 from goncordia_driver_pg.listener import PgListener

@@ -12,6 +12,8 @@ import psycopg_pool
 
 from goncordia.clock import Clock
 from goncordia.driver import SyncExecutor, SyncTxExecutor, TxExecutor
+from goncordia.driver.connections.loops import PerLoop
+from goncordia.driver.connections.pools import LONG, MOMENT, Pool, within
 from goncordia.errors import ConfigurationError, UnsupportedError
 from goncordia_driver_pg.background import in_thread
 from goncordia_driver_pg.connections import AsyncPool, SyncRunner
@@ -19,9 +21,7 @@ from goncordia_driver_pg.doctor import server
 from goncordia_driver_pg.driver import PostgresDriver
 from goncordia_driver_pg.dsn import read_url, seconds, whole
 from goncordia_driver_pg.executor import PgSyncExecutor
-from goncordia_driver_pg.loops import PerLoop
 from goncordia_driver_pg.notifier import SyncNotifier
-from goncordia_driver_pg.pools import LONG, MOMENT, Pool, within
 from goncordia_driver_pg.psycopg_connections import PsycopgLibrary, PsycopgSide
 from goncordia_driver_pg.psycopg_parameters import WORDS, Parameters
 from goncordia_driver_pg.psycopg_pools import PsycopgBorrowed, PsycopgSyncPool

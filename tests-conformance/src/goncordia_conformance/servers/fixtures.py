@@ -11,11 +11,27 @@ import pytest
 from goncordia_conformance.backends import Backend, find_backend
 from goncordia_conformance.servers.pgbouncer import pgbouncer_backend
 from goncordia_conformance.servers.postgres import PG, PG18
+from goncordia_conformance.servers.redis import REDIS, REDIS8, VALKEY
+from goncordia_conformance.servers.redis_cluster import REDIS_CLUSTER
+from goncordia_conformance.servers.redis_sentinel import REDIS_SENTINEL
 
 if TYPE_CHECKING:
     from goncordia_conformance.servers.schemas import Roles
 
-__all__ = ["pg18_dsn", "pg18_schema", "pg_dsn", "pg_roles", "pg_schema", "pgbouncer_dsn"]
+__all__ = [
+    "pg18_dsn",
+    "pg18_schema",
+    "pg_dsn",
+    "pg_roles",
+    "pg_schema",
+    "pgbouncer_dsn",
+    "redis8_url",
+    "redis_cluster_url",
+    "redis_prefix",
+    "redis_sentinel_url",
+    "redis_url",
+    "valkey_url",
+]
 
 
 @pytest.fixture(scope="session")
@@ -72,3 +88,50 @@ def pg_roles(pg_dsn: str) -> Iterator[Roles]:
 
     with three_roles(pg_dsn) as roles:
         yield roles
+
+
+# ---------------------------------------------------------------- Redis
+
+
+@pytest.fixture(scope="session")
+def redis_url(request: pytest.FixtureRequest) -> Iterator[str]:
+    """A server of this process, whichever Redis or Valkey there is."""
+    with find_backend(REDIS, request.config) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def redis8_url(request: pytest.FixtureRequest) -> Iterator[str]:
+    """As ``redis_url``, of Redis 8."""
+    with find_backend(REDIS8, request.config) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def valkey_url(request: pytest.FixtureRequest) -> Iterator[str]:
+    """As ``redis_url``, of Valkey."""
+    with find_backend(VALKEY, request.config) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def redis_cluster_url(request: pytest.FixtureRequest) -> Iterator[str]:
+    """A cluster of three nodes; all processes share it."""
+    with find_backend(REDIS_CLUSTER, request.config) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def redis_sentinel_url(request: pytest.FixtureRequest) -> Iterator[str]:
+    """A primary and its replica, which a Sentinel knows; all processes share them."""
+    with find_backend(REDIS_SENTINEL, request.config) as url:
+        yield url
+
+
+@pytest.fixture
+def redis_prefix(redis_url: str) -> Iterator[str]:
+    """A prefix that is not there yet, and below which all is removed at the end."""
+    from goncordia_conformance.servers.prefixes import own_prefix
+
+    with own_prefix(redis_url) as prefix:
+        yield prefix

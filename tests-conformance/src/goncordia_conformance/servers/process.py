@@ -12,9 +12,9 @@ import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import IO, TypeAlias, TypedDict
+from typing import IO, Final, TypeAlias, TypedDict
 
-__all__ = ["NotHereError", "Start", "User", "free_port", "serve", "unprivileged_user"]
+__all__ = ["NotHereError", "Start", "User", "comes_true", "free_port", "serve", "unprivileged_user"]
 
 Start: TypeAlias = Callable[[], AbstractContextManager[str]]
 """Starts a backend and gives its DSN; stops it at the end. Raises :class:`NotHereError`."""
@@ -26,10 +26,17 @@ STOP_WITHIN = 10.0
 """Seconds that a server may take to stop before it is killed."""
 
 POLL = 0.05
+QUICKLY = 0.01
 
 PORTS = range(10_000, 30_000)
 """Below the ports that systems give to outgoing connections: one of those could take the port of a
 server that is down for a moment, or even connect to itself there."""
+
+RANGES = 8
+"""Into so many parts they are divided."""
+
+_chance: Final = random.SystemRandom()
+_given: Final[set[int]] = set()
 
 User: TypeAlias = str | None
 """The name of the user that a server runs as; None: ours."""
@@ -40,15 +47,36 @@ class NotHereError(Exception):
 
 
 def free_port() -> int:
-    """A port of the loopback interface that is free now."""
+    """A port of the loopback interface that is free now, and that nobody else is about to take.
+
+    No process is given one twice, and pytest-xdist's workers have ranges of their own: what is
+    started there may not listen yet.
+    """
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "").removeprefix("gw")
+    number = int(worker) if worker.isdigit() else os.getpid()
+    ports = PORTS[number % RANGES :: RANGES]
     while True:
         with socket.socket() as probe:
-            port = random.choice(PORTS)
+            # Tests seed the common source of chance, all of them alike.
+            port = _chance.choice(ports)
+            if port in _given:
+                continue
             try:
                 probe.bind(("127.0.0.1", port))
             except OSError:
                 continue
+            _given.add(port)
             return port
+
+
+def comes_true(condition: Callable[[], bool], within: float) -> bool:
+    """Ask again and again; whether it came true within so many seconds."""
+    until = time.monotonic() + within
+    while not condition():
+        if time.monotonic() > until:
+            return False
+        time.sleep(QUICKLY)
+    return True
 
 
 def unprivileged_user(*preferred: str) -> User:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from goncordia.driver.connections.loops import PerLoop
+from goncordia.driver.connections.pools import Pool, within
 from goncordia.errors import DriverBusyError
-from goncordia_driver_pg.loops import PerLoop
-from goncordia_driver_pg.pools import Pool, within
 
 
 class Fake:

@@ -14,7 +14,6 @@ from collections.abc import Awaitable, Callable
 from typing import Final, Generic, Protocol, TypeVar
 
 from goncordia.errors import DriverBusyError
-from goncordia_driver_pg.connections import AsyncConnection
 
 __all__ = ["LONG", "MOMENT", "KeptConnection", "Pool", "within"]
 
@@ -41,7 +40,7 @@ def within(seconds: float, make: Callable[[], Awaitable[T]]) -> Callable[[], Awa
     return make_in_time
 
 
-class KeptConnection(AsyncConnection, Protocol):
+class KeptConnection(Protocol):
     """A connection that may be kept."""
 
     def renew(self) -> None:

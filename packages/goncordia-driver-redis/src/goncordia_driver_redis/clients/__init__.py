@@ -1,0 +1,1 @@
+"""What may be passed in, and the connections that are made from it."""

@@ -1,0 +1,299 @@
+"""Connections to the primary: one question at a time, and every wait bounded.
+
+Whatever ends a wait early, an error, a bound or a cancellation, also ends the connection: an answer
+that comes too late never meets the next question.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import select
+import socket
+from collections.abc import Generator, Sequence
+from typing import Any, Final
+
+from redis.exceptions import ResponseError
+
+from goncordia.errors import DriverUnavailableError
+from goncordia_driver_redis.clients.parameters import Parameters
+from goncordia_driver_redis.clients.places import Ask, Place
+from goncordia_driver_redis.errors import ERRORS, code_of
+from goncordia_driver_redis.operations.call import Argument
+from goncordia_driver_redis.packing import packed
+
+__all__ = ["AsyncLink", "SyncLink", "connect", "connect_sync"]
+
+_PRIMARY: Final = b"master"
+
+
+class AsyncLink:
+    """A connection of ``redis.asyncio``, for one task at a time.
+
+    Args:
+        connection: redis-py's, connected.
+        place: where the primary is.
+        generation: the place's when this was connected.
+        bound: seconds for an answer.
+    """
+
+    def __init__(self, connection: Any, place: Place, generation: int, bound: float) -> None:
+        self.connection = connection
+        self.generation = generation
+        self._place = place
+        self._bound = bound
+
+    async def ask(self, *command: Argument) -> Any:
+        """The answer to a command. Raises redis-py's errors."""
+        return await self.send(packed(command))
+
+    async def send(self, command: bytes) -> Any:
+        """The answer to a packed command. Raises redis-py's errors."""
+        connection = self.connection
+        async with asyncio.timeout(self._bound):
+            await connection.send_packed_command((command,), check_health=False)
+            return await connection.read_response(disable_decoding=True)
+
+    async def send_many(self, commands: Sequence[bytes]) -> list[Any]:
+        """The answers to packed commands, sent at once; errors of the server among them."""
+        connection = self.connection
+        answers: list[Any] = []
+        async with asyncio.timeout(self._bound):
+            await connection.send_packed_command(commands, check_health=False)
+            for _ in commands:
+                try:
+                    answers.append(await connection.read_response(disable_decoding=True))
+                except ResponseError as error:
+                    answers.append(error)
+        return answers
+
+    def renew(self) -> None:
+        """Nothing of its last use is kept."""
+
+    def is_usable(self) -> bool:
+        """Whether it is open, and to where the primary is."""
+        if self.generation != self._place.generation or not self.connection.is_connected:
+            return False
+        # A server that has closed the connection meanwhile is known before anything is sent.
+        reader = getattr(self.connection, "_reader", None)
+        return not (isinstance(reader, asyncio.StreamReader) and reader.at_eof())
+
+    def is_wanted(self) -> bool:
+        """Nobody else waits for it."""
+        return False
+
+    async def aclose(self) -> None:
+        """Close it, whatever its state."""
+        with contextlib.suppress(*ERRORS, RuntimeError):  # uvloop's, for what is closed already
+            await self.connection.disconnect(nowait=True)
+
+
+class SyncLink:
+    """The same of ``redis``, for one thread at a time.
+
+    Args:
+        connection: redis-py's, connected; its socket bounds every wait.
+        place: where the primary is.
+        generation: the place's when this was connected.
+    """
+
+    def __init__(self, connection: Any, place: Place, generation: int) -> None:
+        self.connection = connection
+        self.generation = generation
+        self._place = place
+
+    def ask(self, *command: Argument) -> Any:
+        """See :meth:`AsyncLink.ask`."""
+        return self.send(packed(command))
+
+    def send(self, command: bytes) -> Any:
+        """See :meth:`AsyncLink.send`."""
+        connection = self.connection
+        connection.send_packed_command((command,), check_health=False)
+        return connection.read_response(disable_decoding=True)
+
+    def send_many(self, commands: Sequence[bytes]) -> list[Any]:
+        """See :meth:`AsyncLink.send_many`."""
+        connection = self.connection
+        answers: list[Any] = []
+        connection.send_packed_command(commands, check_health=False)
+        for _ in commands:
+            try:
+                answers.append(connection.read_response(disable_decoding=True))
+            except ResponseError as error:
+                answers.append(error)
+        return answers
+
+    def is_usable(self) -> bool:
+        """See :meth:`AsyncLink.is_usable`."""
+        if self.generation != self._place.generation:
+            return False
+        below = getattr(self.connection, "_sock", None)
+        return below is not None and not _has_news(below)
+
+    def close(self) -> None:
+        """Close it, whatever its state."""
+        with contextlib.suppress(*ERRORS):
+            self.connection.disconnect()
+
+
+def _has_news(below: socket.socket) -> bool:
+    """Whether something has come that nobody asked for: mostly that the server closed it."""
+    if hasattr(select, "poll"):
+        poll = select.poll()
+        poll.register(below, select.POLLIN)
+        return bool(poll.poll(0))
+    return bool(select.select([below], [], [], 0)[0])
+
+
+# -------------------------------------------------------------------- connecting
+
+
+async def connect(place: Place, *, protocol: int | None = None) -> AsyncLink:
+    """Connect to the primary, bounded in time.
+
+    Args:
+        place: where it is.
+        protocol: the version of the protocol; None: as the parameters say.
+
+    Raises:
+        DriverUnavailableError: nobody knows where it is, or it is none any more.
+        Exception: redis-py's.
+    """
+    try:
+        found = await _found(place.find())
+        generation = place.generation
+        if protocol is not None:
+            found = found.speaking(protocol)
+        link = await _linked(place, found, generation)
+        try:
+            if place.proves:
+                _prove(place, await _role(link), found, generation)
+        except BaseException:
+            await link.aclose()
+            raise
+    except Exception:
+        place.doubt()
+        raise
+    return link
+
+
+async def _linked(place: Place, parameters: Parameters, generation: int) -> AsyncLink:
+    link = AsyncLink(parameters.asynchronous(), place, generation, parameters.answer)
+    try:
+        async with asyncio.timeout(parameters.connect):
+            await link.connection.connect()
+    except BaseException:
+        await link.aclose()
+        raise
+    return link
+
+
+async def _role(link: AsyncLink) -> Any:
+    try:
+        return await link.ask(b"ROLE")
+    except ResponseError as error:
+        return _no_right(error)
+
+
+async def _found(steps: Generator[Ask, Any, Parameters]) -> Parameters:
+    try:
+        question = next(steps)
+        while True:
+            try:
+                answer = await _answered(question)
+            except ERRORS as error:
+                question = steps.throw(error)
+            else:
+                question = steps.send(answer)
+    except StopIteration as found:
+        return _of(found)
+
+
+async def _answered(question: Ask) -> Any:
+    parameters = question.parameters
+    connection = parameters.asynchronous()
+    try:
+        async with asyncio.timeout(parameters.connect):
+            await connection.connect()
+            await connection.send_packed_command(packed(question.command), check_health=False)
+            return await connection.read_response(disable_decoding=True)
+    finally:
+        with contextlib.suppress(*ERRORS):
+            await connection.disconnect(nowait=True)
+
+
+def connect_sync(place: Place, answer: float | None = None) -> SyncLink:
+    """See :func:`connect`.
+
+    Args:
+        place: where the primary is.
+        answer: seconds for an answer; None: as the parameters say.
+    """
+    try:
+        found = _found_sync(place.find())
+        generation = place.generation
+        link = SyncLink(found.synchronous(answer), place, generation)
+        try:
+            link.connection.connect()
+            if place.proves:
+                _prove(place, _role_sync(link), found, generation)
+        except BaseException:
+            link.close()
+            raise
+    except Exception:
+        place.doubt()
+        raise
+    return link
+
+
+def _role_sync(link: SyncLink) -> Any:
+    try:
+        return link.ask(b"ROLE")
+    except ResponseError as error:
+        return _no_right(error)
+
+
+def _found_sync(steps: Generator[Ask, Any, Parameters]) -> Parameters:
+    try:
+        question = next(steps)
+        while True:
+            try:
+                answer = _answered_sync(question)
+            except ERRORS as error:
+                question = steps.throw(error)
+            else:
+                question = steps.send(answer)
+    except StopIteration as found:
+        return _of(found)
+
+
+def _answered_sync(question: Ask) -> Any:
+    connection = question.parameters.synchronous(question.parameters.connect)
+    try:
+        connection.connect()
+        connection.send_packed_command((packed(question.command),), check_health=False)
+        return connection.read_response(disable_decoding=True)
+    finally:
+        with contextlib.suppress(*ERRORS):
+            connection.disconnect()
+
+
+def _of(found: StopIteration) -> Parameters:
+    parameters: Parameters = found.value
+    return parameters
+
+
+def _no_right(error: ResponseError) -> None:
+    """Who may not ask for the role goes on without."""
+    if code_of(error) != "NOPERM":
+        raise error
+
+
+def _prove(place: Place, role: Any, found: Parameters, generation: int) -> None:
+    if role is not None and role[0] != _PRIMARY:
+        place.forget(generation)  # older connections are to the same server
+        raise DriverUnavailableError(
+            f"{found.address}, which should be {place}, is not a primary (yet)",
+            outcome="not_applied",
+        )

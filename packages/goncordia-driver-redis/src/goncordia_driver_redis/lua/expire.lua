@@ -1,0 +1,34 @@
+#!lua flags=allow-oom
+-- needs: times jobs store extras wakes lines waiting unique finish sessions
+-- Ends the sessions whose lease is over, and gives jobs that ended sessions still hold. It does
+-- nothing unless the one who asks is open, has beat within half a lease, and has been in contact
+-- for a whole one: all looked at in the same step, so that an outage ends nobody.
+-- ARGV: time, session, limit. Answers: time, jobs, and what belongs to them.
+local jobs, extras, size = {}, {}, 0
+local open, lease, beat, since =
+  unpack(call('HMGET', T .. 's:' .. ARGV[2], 'open', 'lease', 'beat', 'since'))
+if open ~= '1' or now - beat > lease / 2 or now - since < tonumber(lease) then
+  return { now, jobs, extras }
+end
+for _, session in ipairs(call('ZRANGEBYSCORE', T .. 'so', '-inf', above(now))) do
+  end_session(session)
+end
+local room = tonumber(ARGV[3])
+for _, session in ipairs(call('SMEMBERS', T .. 'se')) do
+  if room <= 0 or size > READ_SIZE then break end
+  for _, id in ipairs(call('ZRANGE', T .. 'c:' .. session, 0, room - 1)) do
+    if size > READ_SIZE then break end
+    local raw = call('GET', T .. 'j:' .. id)
+    if raw then
+      size = size + #raw
+      add_extras(extras, #jobs / 2, id, raw)
+      jobs[#jobs + 1] = id
+      jobs[#jobs + 1] = raw
+      room = room - 1
+    else
+      let_go(session, id)
+    end
+  end
+end
+settle_claims()
+return { now, jobs, extras }

@@ -1,0 +1,128 @@
+-- Jobs begin and cease to wait, and to run; groups.
+--
+-- All waiting jobs of a group stand in lanes: by limit, priority, queue and kind. The first of a
+-- lane is shown in its `g` line as long as fewer jobs of the group run than the lane's limit. So a
+-- fetch meets only jobs that it may claim, and each change of the count moves a job per lane.
+
+local groups
+
+-- The functions about groups, made when they are needed.
+local function make_groups()
+  local function lane_name(job)
+    return job.limit .. ':' .. job.priority .. ':' .. #job.queue .. ':' .. job.queue .. ':'
+      .. #job.kind .. ':' .. job.kind
+  end
+
+  local function lane_key(group, lane)
+    return T .. 'w:' .. lane .. ':' .. group
+  end
+
+  -- Queue, kind and line of a lane.
+  local function lane_parts(lane)
+    local priority, size, at = string.match(lane, '^%d+:(-?%d+):(%d+):()')
+    local queue = sub(lane, at, at + size - 1)
+    local kind = sub(lane, string.match(lane, '^:%d+:()', at + size))
+    return queue, kind, line_name(priority, 'g', queue, kind)
+  end
+
+  local function running_of(group)
+    return tonumber(call('HGET', T .. 'gr', group) or 0)
+  end
+
+  -- The first of a lane, its run_at, and whether others before it were gone, as after an eviction:
+  -- they leave the lane, which must not wait for them.
+  local function first_of(key)
+    local gone = false
+    while true do
+      local first = call('ZRANGE', key, 0, 0, 'WITHSCORES')
+      local id = first[1]
+      if not id or call('EXISTS', T .. 'j:' .. id) == 1 then return id, tonumber(first[2]), gone end
+      call('ZREM', key, id)
+      gone = true
+    end
+  end
+
+  -- Shows the first of a lane in its line; it may be claimed from now on.
+  local function show(group, lane)
+    local id, run_at = first_of(lane_key(group, lane))
+    if not id then return end
+    local queue, kind, line = lane_parts(lane)
+    wake(queue, run_at, line_add(queue, kind, line, run_at, id))
+  end
+
+  local function hide(group, lane)
+    local first = call('ZRANGE', lane_key(group, lane), 0, 0)
+    if #first == 0 then return end
+    local _, _, line = lane_parts(lane)
+    line_remove(line, first[1])
+  end
+
+  -- The lanes of a group that have exactly this limit.
+  local function each_lane(group, limit, act)
+    for _, lane in ipairs(call('SMEMBERS', T .. 'gl:' .. group)) do
+      if tonumber(string.match(lane, '^%d+')) == limit then act(group, lane) end
+    end
+  end
+
+  local function add_grouped(job)
+    local group, lane = job.group, lane_name(job)
+    local key = lane_key(group, lane)
+    local first, _, gone = first_of(key)
+    call('ZADD', key, job.run_at, job.id)
+    if not first then call('SADD', T .. 'gl:' .. group, lane) end
+    call('ZADD', parked_key(job.queue, job.kind), job.run_at, job.id)
+    call('SADD', T .. 'hg:' .. job.queue, job.kind)
+    if running_of(group) >= job.limit then return end
+    if gone then return show(group, lane) end
+    if call('ZRANGE', key, 0, 0)[1] ~= job.id then return end
+    local line = line_name(job.priority, 'g', job.queue, job.kind)
+    if first then line_remove(line, first) end
+    wake(job.queue, job.run_at, line_add(job.queue, job.kind, line, job.run_at, job.id))
+  end
+
+  local function remove_grouped(job)
+    local group, lane = job.group, lane_name(job)
+    local key, parked = lane_key(group, lane), parked_key(job.queue, job.kind)
+    local was_first = call('ZRANGE', key, 0, 0)[1] == job.id
+    -- First what a user who may only enqueue is refused, so that nothing is half done.
+    call('ZREM', parked, job.id)
+    call('ZREM', key, job.id)
+    if call('EXISTS', parked) == 0 then call('SREM', T .. 'hg:' .. job.queue, job.kind) end
+    if was_first then
+      line_remove(line_name(job.priority, 'g', job.queue, job.kind), job.id)
+      if running_of(group) < job.limit then show(group, lane) end
+    end
+    if call('EXISTS', key) == 0 then call('SREM', T .. 'gl:' .. group, lane) end
+  end
+
+  -- One more job of the group runs: when that fills lanes, they are hidden.
+  local function begin_group_run(group)
+    each_lane(group, call('HINCRBY', T .. 'gr', group, 1), hide)
+  end
+
+  -- One less: the lanes that this gave room to are shown again.
+  local function end_group_run(group)
+    local left = call('HINCRBY', T .. 'gr', group, -1)
+    if left <= 0 then call('HDEL', T .. 'gr', group) end
+    each_lane(group, left + 1, show)
+  end
+
+  groups = { add = add_grouped, remove = remove_grouped, begin_run = begin_group_run,
+    end_run = end_group_run, lane_name = lane_name, lane_key = lane_key }
+  return groups
+end
+
+-- The job waits from now on.
+local function begin_waiting(job)
+  if band(job.marks, FAILED) ~= 0 then call('ZADD', T .. 'f:' .. job.queue, job.run_at, job.id) end
+  if job.group then return (groups or make_groups()).add(job) end
+  local line = line_name(job.priority, 'p', job.queue, job.kind)
+  wake(job.queue, job.run_at, line_add(job.queue, job.kind, line, job.run_at, job.id))
+end
+
+-- The job waits no more.
+local function end_waiting(job)
+  if band(job.marks, FAILED) ~= 0 then call('ZREM', T .. 'f:' .. job.queue, job.id) end
+  if job.group then return (groups or make_groups()).remove(job) end
+  line_remove(line_name(job.priority, 'p', job.queue, job.kind), job.id)
+end

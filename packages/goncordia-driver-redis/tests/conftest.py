@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    asynccontextmanager,
+    contextmanager,
+)
+from typing import Any
+
+import pytest
+
+from goncordia.clock import SystemClock
+from goncordia.driver import FetchRequest, JobRow, Listener, NewJob, QueueFetch, Wake
+from goncordia.ids import JobIds, new_session_id
+from goncordia_conformance.servers.guard import guarded
+from goncordia_conformance.servers.redis import TESTS, RedisBinary, RedisServer, find_here
+from goncordia_driver_redis import RedisDriver
+
+Make = Callable[..., RedisDriver]
+
+
+@pytest.fixture
+def make(redis_url: str, redis_prefix: str) -> Make:
+    """Makes a driver under the test's prefix."""
+
+    def make(client: Any = redis_url, **options: Any) -> RedisDriver:
+        return RedisDriver(client, **{"prefix": redis_prefix, **options})
+
+    return make
+
+
+@pytest.fixture
+async def driver(make: Make) -> AsyncIterator[RedisDriver]:
+    """A driver that is migrated and ready."""
+    async with make() as driver:
+        await driver.migrate()
+        await driver.ready()
+        yield driver
+
+
+@contextmanager
+def _a_server(binary: RedisBinary | None = None, **settings: str) -> Iterator[RedisServer]:
+    more = {name.replace("_", "-"): value for name, value in settings.items()}
+    server = RedisServer.create(binary or find_here(), {**TESTS, **more})
+    with guarded(server.run):
+        yield server
+
+
+@pytest.fixture(scope="session")
+def a_server() -> Callable[..., AbstractContextManager[RedisServer]]:
+    """Runs a server of a test's own, with these settings more; '_' stands for '-'."""
+    return _a_server
+
+
+@pytest.fixture
+def server() -> Iterator[RedisServer]:
+    """A server of the test's own, which it may freeze and kill."""
+    with _a_server() as server:
+        yield server
+
+
+class Ears:
+    """What one listener hears."""
+
+    def __init__(self, listener: Listener) -> None:
+        self.heard: asyncio.Queue[Wake] = asyncio.Queue()
+        self._listener = listener
+
+    async def listen(self) -> None:
+        async for wake in self._listener.wakes():
+            self.heard.put_nowait(wake)
+
+    async def next(self) -> Wake:
+        async with asyncio.timeout(60):
+            return await self.heard.get()
+
+
+@asynccontextmanager
+async def _hearing(driver: RedisDriver, through: RedisDriver | None = None) -> AsyncIterator[Ears]:
+    asks = through or driver
+    listener = driver.listener()
+    ears = Ears(listener)
+    task = asyncio.create_task(ears.listen())
+    command = (b"PUBSUB", b"SHARDNUMSUB", driver._keys.channel)
+    async with asyncio.timeout(60):
+        while True:
+            if (await asks._runner.ask(await asks._pools.get(), command))[1]:
+                break
+            await asyncio.sleep(0.01)
+    try:
+        yield ears
+    finally:
+        await listener.aclose()
+        await task
+
+
+@pytest.fixture(scope="session")
+def hearing() -> Callable[..., AbstractAsyncContextManager[Any]]:
+    """What a driver's listener hears, once the server knows of it; asked through another driver."""
+    return _hearing
+
+
+@pytest.fixture(scope="session")
+def new_job() -> Callable[..., NewJob]:
+    ids = JobIds(SystemClock())
+
+    def new_job(**fields: Any) -> NewJob:
+        fields.setdefault("id", ids())
+        fields.setdefault("kind", "work")
+        fields.setdefault("args", b"{}")
+        return NewJob(**fields)
+
+    return new_job
+
+
+@pytest.fixture
+def claim_all() -> Callable[[RedisDriver], Any]:
+    async def claim_all(driver: RedisDriver) -> list[JobRow]:
+        """Everything that is due, claimed by a session of its own."""
+        executor, session = driver.executor(), new_session_id()
+        await executor.session_open(session, "w", 60)
+        request = FetchRequest(session, 1, 1000, (QueueFetch("default", 1000),), "w")
+        return (await executor.fetch(request)).jobs
+
+    return claim_all

@@ -1,0 +1,190 @@
+"""What ``goncordia doctor`` says."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+import msgspec
+import pytest
+from typer.testing import CliRunner
+
+from goncordia.cli import backend
+from goncordia.cli.app import app
+from goncordia.driver import AnyDriver
+from goncordia.errors import ConfigurationError
+from goncordia.ids import new_session_id
+from goncordia_conformance.servers.redis import RedisServer
+from goncordia_driver_redis import RedisDriver
+from goncordia_driver_redis.durability import Durability
+from goncordia_driver_redis.server import Server, read_info
+
+Servers = Callable[..., AbstractContextManager[RedisServer]]
+
+
+GOOD = {"appendonly": "yes", "appendfsync": "everysec", "maxmemory_policy": "noeviction"}
+
+
+async def findings(url: str, **options: int | bool) -> list[tuple[str, str]]:
+    async with RedisDriver(url, **options) as driver:  # type: ignore[arg-type]
+        await driver.migrate()
+        return [(each.level, each.message) for each in await driver.check()]
+
+
+async def test_nothing_is_wrong(a_server: Servers) -> None:
+    with a_server(**GOOD) as server:
+        for protocol in (2, 3):
+            assert await findings(f"{server.url}?protocol={protocol}") == []
+
+
+async def test_before_the_migration(server: RedisServer) -> None:
+    async with RedisDriver(server.url) as driver:
+        (finding,) = await driver.check()
+    assert finding.level == "error"
+    assert "run migrate()" in finding.message
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "level", "says"),
+    [
+        ("maxmemory-policy", "allkeys-lru", "warning", "throws jobs away"),
+        ("appendfsync", "no", "warning", "appendfsync is no"),
+        ("appendonly", "no", "error", "persistence is off (appendonly no, and no save)"),
+    ],
+)
+async def test_settings(name: str, value: str, level: str, says: str, a_server: Servers) -> None:
+    with a_server(**GOOD) as server:
+        server.ask("CONFIG", "SET", name, value)
+        ((found, message),) = await findings(server.url)
+    assert found == level
+    assert says in message
+
+
+async def test_snapshots_alone(a_server: Servers) -> None:
+    with a_server(save="60 1000") as server:
+        ((level, message),) = await findings(server.url)
+    assert level == "warning"
+    assert "since its last snapshot" in message
+
+
+async def test_memory(a_server: Servers) -> None:
+    with a_server(**GOOD, maxmemory="1gb") as server:
+        server.ask("CONFIG", "SET", "maxmemory-policy", "allkeys-random")
+        ((level, message),) = await findings(server.url)
+        assert level == "error"
+        assert "throws jobs away" in message
+        server.ask("CONFIG", "SET", "maxmemory-policy", "noeviction", "maxmemory", "1mb")
+        ((level, message),) = await findings(server.url)
+        assert level == "warning"
+        assert "of maxmemory is used" in message
+
+
+async def test_rights(a_server: Servers) -> None:
+    with a_server(**GOOD) as server:
+        await findings(server.url)
+        url = server.url.replace("//", "//app:pw@")
+        server.ask("ACL", "SETUSER", "app", "on", ">pw", "~*", "+@all", "&*", "-ssubscribe")
+        async with RedisDriver(url) as driver:
+            (finding,) = await driver.check()
+        assert finding.level == "warning"
+        assert "may not hear on the channel {goncordia}:wake: idle workers poll" in finding.message
+        server.ask("ACL", "SETUSER", "app", "-evalsha")
+        async with RedisDriver(url) as driver:
+            (finding,) = await driver.check()
+        assert finding.level == "error"
+        assert "its user lacks a right (NOPERM" in finding.message
+
+
+async def test_what_an_enqueue_is_to_wait_for(a_server: Servers) -> None:
+    with a_server() as server:
+        found = await findings(server.url, replicas=1, fsync=True)
+    assert [level for level, _ in found] == ["error"] * 3
+    assert "persistence is off" in found[0][1]
+    assert "replicas: the primary has 0, and 1 are to have" in found[1][1]
+    assert "fsync: the server " in found[2][1]
+
+
+@pytest.mark.parametrize(
+    ("said", "says"),
+    [
+        ("redis_version:7.0.15\naof_enabled:1", "is Redis 7.0, which has no WAITAOF"),
+        ("redis_version:7.2.0\naof_enabled:0", "has no append-only file"),
+        ("redis_version:7.2.4\nvalkey_version:8.0.1\naof_enabled:0", "has no append-only file"),
+        ("redis_version:7.2.4\naof_enabled:1", None),
+        ("redis_version:unstable", None),
+        ("", None),
+    ],
+)
+def test_servers_without_waitaof(said: str, says: str | None) -> None:
+    found = list(Durability(0, True, 1.0).unmet(read_info(said.encode())))
+    assert [each for each in found if says is None or says not in each] == []
+    assert len(found) == (says is not None)
+
+
+def test_a_replica_has_none_of_its_own() -> None:
+    asked = Durability(1, False, 1.0)
+    assert list(asked.unmet({"role": "slave", "connected_slaves": "0"})) == []
+    assert list(asked.unmet({"role": "master", "connected_slaves": "1"})) == []
+    assert len(list(asked.unmet({"role": "master", "connected_slaves": "0"}))) == 1
+
+
+async def test_replicas_that_nobody_waits_for(redis_sentinel_url: str) -> None:
+    messages = [message for _, message in await findings(redis_sentinel_url)]
+    assert any("does not wait for them" in message for message in messages)
+
+
+async def test_a_replica(server: RedisServer) -> None:
+    async with RedisDriver(server.url) as driver:
+        await driver.migrate()
+        server.ask("REPLICAOF", "127.0.0.1", "1")
+        found = [each.message for each in await driver.check()]
+        server.ask("REPLICAOF", "NO", "ONE")
+    assert any("the server is a replica" in message for message in found)
+
+
+@pytest.mark.parametrize(
+    ("said", "shown", "old"),
+    [
+        ("redis_version:6.2.19", "Redis 6.2", True),
+        ("redis_version:7.0.15", "Redis 7.0", False),
+        ("redis_version:10.0.0", "Redis 10.0", False),
+        ("redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:9.1.0", "Valkey 9.1", False),
+        ("redis_version:7.0.0\r\nvalkey_version:7.1.0", "Valkey 7.1", True),
+    ],
+)
+def test_versions(said: str, shown: str, old: bool) -> None:
+    server = Server.read(read_info(f"# Server\r\n{said}\r\n".encode()))
+    assert server is not None
+    assert str(server) == shown
+    if old:
+        with pytest.raises(ConfigurationError, match=f"the server is {shown}; Goncordia needs"):
+            server.check()
+    else:
+        server.check()
+
+
+@pytest.mark.parametrize("answer", [None, Exception("NOPERM"), b"", b"redis_version:unstable\r\n"])
+def test_a_version_that_is_not_told(answer: object) -> None:
+    assert Server.read(read_info(answer)) is None
+
+
+def test_the_command(make: Callable[..., AnyDriver], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backend, "connect", lambda url: make())
+    words = ["doctor", "--json", "--url", "redis://"]
+    before = CliRunner().invoke(app, words)
+    assert before.exit_code == 1
+    (finding,) = msgspec.json.decode(before.stdout)["findings"]
+    assert "migrate" in finding["message"]
+
+    async def work() -> None:
+        async with make() as driver:
+            await driver.migrate()
+            await driver.ready()
+            await driver.executor().session_open(new_session_id(), "w", 60)
+
+    asyncio.run(work())
+    found = msgspec.json.decode(CliRunner().invoke(app, words).stdout)
+    # The server of the tests is one that keeps nothing.
+    assert [each for each in found["findings"] if "persistence" not in each["message"]] == []
+    assert found["workers"] == 1
