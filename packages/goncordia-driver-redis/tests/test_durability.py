@@ -113,15 +113,17 @@ def test_scripts_that_are_forgotten_do_not_make_it_less_safe(new_job: NewJobs) -
     assert link.answers == []
 
 
-async def are_refused(server: RedisServer, says: str, new_job: NewJobs, **options: Any) -> None:
+async def are_refused(
+    server: RedisServer, error: type[Exception], says: str, new_job: NewJobs, **options: Any
+) -> None:
     """Asynchronous and synchronous code are, before anything is written."""
     async with RedisDriver(server.url, **options) as driver:
         await driver.migrate()
         job = new_job()
         for _ in range(2):
-            with pytest.raises(ConfigurationError, match=says):
+            with pytest.raises(error, match=says):
                 await driver.ready()
-            with pytest.raises(ConfigurationError, match=says):
+            with pytest.raises(error, match=says):
                 driver.sync_executor().insert_many([job])
         assert await driver.executor().get_many([job.id]) == [None]
 
@@ -133,16 +135,17 @@ async def test_servers_that_cannot_tell(
     if binary.version >= (7, 2):
         says = "fsync: the server has no append-only file: set its appendonly to yes"
     with a_server(binary) as server:
-        await are_refused(server, says, new_job, fsync=True)
+        await are_refused(server, ConfigurationError, says, new_job, fsync=True)
 
 
 async def test_fewer_replicas(a_server: Servers, binary: RedisBinary, new_job: NewJobs) -> None:
     with a_pair(a_server, binary) as (primary, replica):
         await reached(replica)
         says = "replicas: the primary has 1, and 2 are to have what is enqueued: connect more"
-        await are_refused(primary, says, new_job, replicas=2)
+        await are_refused(primary, DriverUnavailableError, says, new_job, replicas=2)
+        says = "replicas: the primary has 0, and 1 are"
     with a_server(binary) as alone:
-        await are_refused(alone, "replicas: the primary has 0, and 1 are", new_job, replicas=1)
+        await are_refused(alone, DriverUnavailableError, says, new_job, replicas=1)
 
 
 async def test_who_may_not_ask_goes_on(a_server: Servers, new_job: NewJobs) -> None:

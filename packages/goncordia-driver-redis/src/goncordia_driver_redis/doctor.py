@@ -46,7 +46,7 @@ async def examine(
         *_memory(info, settings),
         *_persistence(info, settings),
         *_replication(info, durability),
-        *(Finding("error", each) for each in durability.unmet(info)),
+        *(Finding("error", str(each)) for each in durability.unmet(info)),
         *await _hearing(runner, channel),
     ]
 

@@ -185,7 +185,8 @@ class RedisDriver(BaseDriver[NoTransactions, NoTransactions]):
 
         Raises:
             MigrationRequiredError: there is nothing, or it is older than the code, or too new.
-            ConfigurationError: ``replicas`` or ``fsync`` asks for what there is not.
+            ConfigurationError: the server cannot do what ``fsync`` asks for.
+            DriverUnavailableError: there are fewer than ``replicas`` now.
         """
         pool = await self._pool()
         await self._runner.run(pool, verify(self._operations, self.prefix))

@@ -8,7 +8,12 @@ from typing import Any
 from redis.exceptions import ResponseError
 
 from goncordia._check import refuse
-from goncordia.errors import ConfigurationError, DriverError, DriverUnavailableError
+from goncordia.errors import (
+    ConfigurationError,
+    DriverError,
+    DriverUnavailableError,
+    GoncordiaError,
+)
 from goncordia_driver_redis.errors import code_of
 from goncordia_driver_redis.packing import packed
 from goncordia_driver_redis.server import Server
@@ -42,28 +47,30 @@ class Durability:
         """Whether there is anything to wait for."""
         return self.fsync or bool(self.replicas)
 
-    def unmet(self, info: Mapping[str, str]) -> Iterator[str]:
-        """Why no enqueue could become that safe, and what to do.
+    def unmet(self, info: Mapping[str, str]) -> Iterator[GoncordiaError]:
+        """Why no enqueue could become that safe now, and what to do.
 
         Args:
             info: what the server says of itself; what it does not say is passed over.
         """
         replicas = int(info.get("connected_slaves", "0"))
         if info.get("role") == "master" and replicas < self.replicas:
-            yield (
+            # Not a setting that is wrong: one of them may be away for a moment.
+            yield DriverUnavailableError(
                 f"replicas: the primary has {replicas}, and {self.replicas} are to have what is "
-                "enqueued: connect more to it (their replicaof), or ask for fewer"
+                "enqueued: connect more to it (their replicaof), or ask for fewer",
+                outcome="not_applied",
             )
         if not self.fsync:
             return
         server = Server.read(info)
         if server is not None and not server.has_waitaof:
-            yield (
+            yield ConfigurationError(
                 f"fsync: the server is {server}, which has no WAITAOF; it takes Redis 7.2 or "
                 "Valkey 7.2. Or set its appendfsync to always, and leave fsync out"
             )
         elif info.get("aof_enabled") == "0":
-            yield (
+            yield ConfigurationError(
                 "fsync: the server has no append-only file: set its appendonly to yes, or leave "
                 "fsync out"
             )
@@ -72,10 +79,11 @@ class Durability:
         """Refuse what :meth:`unmet` finds.
 
         Raises:
-            ConfigurationError: it says what to do.
+            ConfigurationError: the server cannot do it.
+            DriverUnavailableError: there are too few replicas now.
         """
-        for each in self.unmet(info):
-            raise ConfigurationError(each)
+        for error in self.unmet(info):
+            raise error
 
     def commands(self, key: bytes) -> list[bytes]:
         """What is sent behind the insertion.
