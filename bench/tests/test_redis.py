@@ -25,9 +25,10 @@ from goncordia_bench.harness.model import Case, Key
 from goncordia_bench.harness.peer import args, chunks
 from goncordia_bench.harness.redis import Redis, own_redis
 from goncordia_bench.harness.sample import take
-from goncordia_bench.harness.server import ServerError
 from goncordia_bench.systems_redis import AFTER, FLOOR, OURS, PEERS, SYSTEMS, peer_versions
+from goncordia_conformance.backends import needed
 from goncordia_conformance.servers.process import NotHereError
+from goncordia_conformance.servers.redis import find_redis
 
 FULL = os.environ.get("GONCORDIA_FULL") == "1"
 PLACE = "goncordia_bench.harness.child"
@@ -44,13 +45,11 @@ QUICK = [
 
 
 @pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A server that may be emptied: nobody else's."""
-    try:
-        with own_redis(tmp_path_factory.mktemp("redis")) as found:
-            yield found
-    except ServerError as error:
-        pytest.skip(str(error))
+    needed("redis", request.config, find_redis)
+    with own_redis(tmp_path_factory.mktemp("redis")) as found:
+        yield found
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ import pytest
 from goncordia.clock import SystemClock
 from goncordia.driver import FetchRequest, JobRow, Listener, NewJob, QueueFetch, Wake
 from goncordia.ids import JobIds, new_session_id
+from goncordia_conformance.backends import needed
 from goncordia_conformance.servers.guard import guarded
 from goncordia_conformance.servers.redis import TESTS, RedisBinary, RedisServer, find_here
 from goncordia_driver_redis import RedisDriver
@@ -41,24 +42,32 @@ async def driver(make: Make) -> AsyncIterator[RedisDriver]:
         yield driver
 
 
-@contextmanager
-def _a_server(binary: RedisBinary | None = None, **settings: str) -> Iterator[RedisServer]:
-    more = {name.replace("_", "-"): value for name, value in settings.items()}
-    server = RedisServer.create(binary or find_here(), {**TESTS, **more})
-    with guarded(server.run):
-        yield server
+@pytest.fixture(scope="session")
+def here(request: pytest.FixtureRequest) -> RedisBinary:
+    """A program on this machine, for servers of a test's own: no container will do."""
+    return needed("redis", request.config, find_here)
 
 
 @pytest.fixture(scope="session")
-def a_server() -> Callable[..., AbstractContextManager[RedisServer]]:
+def a_server(here: RedisBinary) -> Callable[..., AbstractContextManager[RedisServer]]:
     """Runs a server of a test's own, with these settings more; '_' stands for '-'."""
-    return _a_server
+
+    @contextmanager
+    def a_server(binary: RedisBinary = here, **settings: str) -> Iterator[RedisServer]:
+        more = {name.replace("_", "-"): value for name, value in settings.items()}
+        server = RedisServer.create(binary, {**TESTS, **more})
+        with guarded(server.run):
+            yield server
+
+    return a_server
 
 
 @pytest.fixture
-def server() -> Iterator[RedisServer]:
+def server(
+    a_server: Callable[..., AbstractContextManager[RedisServer]],
+) -> Iterator[RedisServer]:
     """A server of the test's own, which it may freeze and kill."""
-    with _a_server() as server:
+    with a_server() as server:
         yield server
 
 

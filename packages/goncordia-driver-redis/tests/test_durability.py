@@ -12,7 +12,7 @@ from redis.exceptions import NoScriptError
 
 from goncordia.driver import NewJob
 from goncordia.errors import ConfigurationError, DriverError, DriverUnavailableError
-from goncordia_conformance.servers.process import NotHereError
+from goncordia_conformance.backends import needed
 from goncordia_conformance.servers.redis import RedisBinary, RedisServer, find_redis
 from goncordia_driver_redis import RedisDriver
 
@@ -20,13 +20,15 @@ NewJobs = Callable[..., NewJob]
 Servers = Callable[..., AbstractContextManager[RedisServer]]
 
 
-@pytest.fixture(params=[("redis",), ("redis", 8), ("valkey",)], ids=lambda words: str(words[-1]))
+BINARIES = {"redis": ("redis",), "redis8": ("redis", 8), "valkey": ("valkey",)}
+"""Words that find a program, by the name of its backend."""
+
+
+@pytest.fixture(params=BINARIES)
 def binary(request: pytest.FixtureRequest) -> RedisBinary:
     """What a client has to do to be waited for differs from version to version."""
-    try:
-        return find_redis(*request.param)
-    except NotHereError as error:
-        pytest.skip(str(error))
+    name = request.param
+    return needed(name, request.config, lambda: find_redis(*BINARIES[name]))
 
 
 @contextmanager

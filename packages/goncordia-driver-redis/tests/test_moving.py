@@ -12,7 +12,7 @@ from redis.crc import key_slot
 from goncordia.driver import NewJob
 from goncordia.errors import DriverUnavailableError
 from goncordia_conformance.servers.guard import guarded
-from goncordia_conformance.servers.redis import RedisServer, find_here
+from goncordia_conformance.servers.redis import RedisBinary, RedisServer
 from goncordia_conformance.servers.redis_cluster import RedisCluster
 from goncordia_conformance.servers.redis_sentinel import RedisSentinel
 from goncordia_driver_redis import RedisDriver
@@ -30,8 +30,8 @@ async def insert(driver: RedisDriver, job: NewJob) -> Any:
                 await asyncio.sleep(0.05)
 
 
-async def test_a_failover(new_job: NewJobs) -> None:
-    servers = RedisSentinel.create(find_here(), settle=1000)
+async def test_a_failover(here: RedisBinary, new_job: NewJobs) -> None:
+    servers = RedisSentinel.create(here, settle=1000)
     with guarded(servers.run) as url:
         async with RedisDriver(url) as driver:
             await driver.migrate()
@@ -51,10 +51,10 @@ async def test_a_failover(new_job: NewJobs) -> None:
 
 
 async def test_a_slot_that_goes_elsewhere(
-    new_job: NewJobs, monkeypatch: pytest.MonkeyPatch
+    here: RedisBinary, new_job: NewJobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("goncordia_driver_redis.runner._PAUSES", (0.01, 0.02, None))
-    cluster = RedisCluster.create(find_here())
+    cluster = RedisCluster.create(here)
     with guarded(cluster.run) as url:
         async with RedisDriver(url, prefix="p") as driver:
             await driver.migrate()

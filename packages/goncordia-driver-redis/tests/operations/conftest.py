@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any, TypeVar
@@ -15,9 +16,7 @@ import redis
 from goncordia.driver import FetchRequest, FetchResult, JobRow, JobState, NewJob, QueueFetch
 from goncordia.gontest import MockClock
 from goncordia.ids import JobIds
-from goncordia_conformance.servers.guard import guarded
-from goncordia_conformance.servers.process import NotHereError
-from goncordia_conformance.servers.redis import TESTS, RedisServer, find_here
+from goncordia_conformance.servers.redis import RedisServer
 from goncordia_driver_redis.keys import Keys
 from goncordia_driver_redis.operations import Op, Operations
 from goncordia_driver_redis.wire.layout import NUMBERS
@@ -28,14 +27,10 @@ _WORKED_OUT = set(b"l w h hq gl gq hg gr f r c cr d dh dk u".split())
 
 
 @pytest.fixture(scope="session")
-def own_url() -> Iterator[str]:
+def own_url(a_server: Callable[..., AbstractContextManager[RedisServer]]) -> Iterator[str]:
     """A server of these tests alone: what it counts is ours."""
-    try:
-        server = RedisServer.create(find_here(), TESTS)
-    except NotHereError as error:
-        pytest.skip(str(error))
-    with guarded(server.run) as url:
-        yield url
+    with a_server() as server:
+        yield server.url
 
 
 class Bare:
