@@ -21,9 +21,7 @@ for _, session in ipairs(call('SMEMBERS', T .. 'se')) do
     local raw = call('GET', T .. 'j:' .. id)
     if raw then
       size = size + #raw
-      add_extras(extras, #jobs / 2, id, raw)
-      jobs[#jobs + 1] = id
-      jobs[#jobs + 1] = raw
+      give(jobs, extras, id, raw)
       room = room - 1
     else
       let_go(session, id)

@@ -12,9 +12,7 @@ for _, id in ipairs(ids) do
   local raw = call('GET', T .. 'j:' .. id)
   if raw then
     size = size + #raw
-    add_extras(extras, #jobs / 2, id, raw)
-    jobs[#jobs + 1] = id
-    jobs[#jobs + 1] = raw
+    give(jobs, extras, id, raw)
   end
 end
 return { now, jobs, extras, seen, #ids }

@@ -18,9 +18,7 @@ for at = 1, #ids, 16 do
     if room >= 0 then
       if raw == true then raw = call('GET', T .. 'j:' .. id) end
       size = size + #raw
-      add_extras(extras, #jobs / 2, id, raw)
-      jobs[#jobs + 1] = id
-      jobs[#jobs + 1] = raw
+      give(jobs, extras, id, raw)
     end
   end
 end

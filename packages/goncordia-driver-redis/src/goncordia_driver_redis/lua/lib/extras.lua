@@ -7,3 +7,10 @@ local function add_extras(extras, place, id, raw)
   if band(marks, HAS_EXTRAS) ~= 0 then kept = call('HMGET', T .. 'x:' .. id, 'c', 'o') end
   extras[#extras + 1] = { place, call('LRANGE', T .. 'e:' .. id, 0, -1), kept[1], kept[2] }
 end
+
+-- Puts a job into an answer: its id and its string, and what belongs to it.
+local function give(jobs, extras, id, raw)
+  add_extras(extras, #jobs / 2, id, raw)
+  jobs[#jobs + 1] = id
+  jobs[#jobs + 1] = raw
+end
