@@ -18,9 +18,12 @@ import pytest
 
 from goncordia.driver import AnyDriver
 from goncordia_conformance.backends import needed
-from goncordia_conformance.ledger import BATCH, SHORT, Ledger, all_go_on
+from goncordia_conformance.ledger import (
+    Ledger,
+    outlive_a_freeze,
+    outlive_workers,
+)
 from goncordia_conformance.ledger import endure as endure_rounds
-from goncordia_conformance.processes import start_workers
 from goncordia_conformance.proxy import ChaosProxy, Direction
 from goncordia_conformance.servers.guard import guarded
 from goncordia_conformance.servers.postgres import (
@@ -157,27 +160,10 @@ async def test_a_server_that_cannot_be_reached(
 async def test_a_pool_that_is_frozen_for_longer_than_its_lease(
     library: Library, server: PostgresServer, schema: str, proxy: ChaosProxy
 ) -> None:
-    frozen_driver = partial(library, proxy.before(server.dsn), schema=schema, timeout=5)
-    async with (
-        open_ledger(server, schema) as ledger,
-        start_workers(frozen_driver, 1, "pool", lease=SHORT) as frozen,
-        start_workers(partial(library, server.dsn, schema=schema), 1, "pool", lease=SHORT) as other,
-    ):
-        workers = [*frozen, *other]
-        for worker in workers:
-            await worker.until("ready")
-        for _ in range(5 if FULL else 1):
-            async with ledger.load():
-                await frozen[0].until("ran", len(frozen[0].words("ran")) + BATCH)
-                proxy.freeze()
-                await asyncio.sleep(2 * SHORT)
-            # What it held is taken back and finished by the other one, while it is still frozen.
-            await ledger.done()
-            proxy.thaw()
-            await all_go_on(ledger, workers)
-        for worker in workers:
-            await worker.stop()
-        await ledger.balances(workers, repeats=True)
+    async with open_ledger(server, schema) as ledger:
+        frozen_driver = partial(library, proxy.before(server.dsn), schema=schema, timeout=5)
+        other_driver = partial(library, server.dsn, schema=schema)
+        await outlive_a_freeze(ledger, frozen_driver, other_driver, proxy, rounds=5 if FULL else 1)
 
 
 # ---------------------------------------------------------------- the server
@@ -249,23 +235,6 @@ async def test_locks_time_outs_and_a_pool_that_is_too_small(
 async def test_killed_workers_and_cut_connections(
     library: Library, server: PostgresServer, schema: str, proxy: ChaosProxy
 ) -> None:
-    make_driver = partial(library, proxy.before(server.dsn), schema=schema, timeout=5)
-    async with (
-        open_ledger(server, schema) as ledger,
-        start_workers(make_driver, 1, "pool", lease=SHORT) as steady,
-    ):
-        workers = list(steady)
-        await steady[0].until("ready")  # the kit's workers do not start a second time
-        async with ledger.load():
-            for _ in range(10 if FULL else 2):
-                async with start_workers(make_driver, 1, "pool", lease=SHORT) as (worker,):
-                    workers.append(worker)
-                    await worker.until("ran", BATCH)
-                    proxy.cut()
-                    await worker.until("ran", 2 * BATCH)
-                    await worker.kill()
-        await ledger.done()
-        await all_go_on(ledger, steady)
-        for worker in steady:
-            await worker.stop()
-        await ledger.balances(workers, repeats=True)
+    async with open_ledger(server, schema) as ledger:
+        make_driver = partial(library, proxy.before(server.dsn), schema=schema, timeout=5)
+        await outlive_workers(ledger, make_driver, proxy, rounds=10 if FULL else 2)

@@ -19,7 +19,13 @@ from goncordia.driver import Change, JobState, ListFilter, NewJob
 from goncordia.errors import DriverBusyError
 from goncordia_conformance import MakeDriver
 from goncordia_conformance.backends import needed
-from goncordia_conformance.ledger import BATCH, SHORT, Ledger, all_go_on
+from goncordia_conformance.ledger import (
+    SHORT,
+    Ledger,
+    all_go_on,
+    outlive_a_freeze,
+    outlive_workers,
+)
 from goncordia_conformance.ledger import endure as endure_rounds
 from goncordia_conformance.processes import start_workers
 from goncordia_conformance.proxy import ChaosProxy, Direction
@@ -134,27 +140,9 @@ async def test_a_server_that_cannot_be_reached(server: RedisServer, proxy: Chaos
 async def test_a_pool_that_is_frozen_for_longer_than_its_lease(
     server: RedisServer, proxy: ChaosProxy
 ) -> None:
-    frozen_driver = at(proxy.before(server.url))
-    async with (
-        open_ledger(server.url) as ledger,
-        start_workers(frozen_driver, 1, "pool", lease=SHORT) as frozen,
-        start_workers(at(server.url), 1, "pool", lease=SHORT) as other,
-    ):
-        workers = [*frozen, *other]
-        for worker in workers:
-            await worker.until("ready")
-        for _ in range(FEW):
-            async with ledger.load():
-                await frozen[0].until("ran", len(frozen[0].words("ran")) + BATCH)
-                proxy.freeze()
-                await asyncio.sleep(2 * SHORT)
-            # What it held is taken back and finished by the other one, while it is still frozen.
-            await ledger.done()
-            proxy.thaw()
-            await all_go_on(ledger, workers)
-        for worker in workers:
-            await worker.stop()
-        await ledger.balances(workers, repeats=True)
+    async with open_ledger(server.url) as ledger:
+        frozen_driver = at(proxy.before(server.url))
+        await outlive_a_freeze(ledger, frozen_driver, at(server.url), proxy, rounds=FEW)
 
 
 # ---------------------------------------------------------------- the server
@@ -315,23 +303,6 @@ async def test_a_node_that_fails(binary: RedisBinary) -> None:
 
 
 async def test_killed_workers_and_cut_connections(server: RedisServer, proxy: ChaosProxy) -> None:
-    make_driver = at(proxy.before(server.url))
-    async with (
-        open_ledger(server.url) as ledger,
-        start_workers(make_driver, 1, "pool", lease=SHORT) as steady,
-    ):
-        workers = list(steady)
-        await steady[0].until("ready")  # the kit's workers do not start a second time
-        async with ledger.load():
-            for _ in range(10 if FULL else 2):
-                async with start_workers(make_driver, 1, "pool", lease=SHORT) as (worker,):
-                    workers.append(worker)
-                    await worker.until("ran", BATCH)
-                    proxy.cut()
-                    await worker.until("ran", 2 * BATCH)
-                    await worker.kill()
-        await ledger.done()
-        await all_go_on(ledger, steady)
-        for worker in steady:
-            await worker.stop()
-        await ledger.balances(workers, repeats=True)
+    async with open_ledger(server.url) as ledger:
+        make_driver = at(proxy.before(server.url))
+        await outlive_workers(ledger, make_driver, proxy, rounds=10 if FULL else 2)

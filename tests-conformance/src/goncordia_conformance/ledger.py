@@ -17,9 +17,21 @@ from goncordia.errors import DriverError
 from goncordia.ids import JobIds
 from goncordia_conformance.lab import MakeDriver
 from goncordia_conformance.processes import Worker, start_workers
+from goncordia_conformance.proxy import ChaosProxy
 from goncordia_conformance.workload import Work
 
-__all__ = ["BATCH", "SHORT", "STEADY", "Ledger", "Trouble", "all_go_on", "endure", "stubbornly"]
+__all__ = [
+    "BATCH",
+    "SHORT",
+    "STEADY",
+    "Ledger",
+    "Trouble",
+    "all_go_on",
+    "endure",
+    "outlive_a_freeze",
+    "outlive_workers",
+    "stubbornly",
+]
 
 STEADY = 15.0
 """A lease, in seconds, that outlasts the troubles by which nobody should lose a session."""
@@ -151,6 +163,73 @@ async def endure(
         for worker in workers:
             await worker.stop()
     await ledger.balances(workers, repeats=forgets, forgets=forgets)
+
+
+async def outlive_workers(
+    ledger: Ledger, make_driver: MakeDriver, proxy: ChaosProxy, *, rounds: int
+) -> None:
+    """Under load, workers are cut off and killed with -9, one after another; nothing is lost.
+
+    Args:
+        ledger: what is enqueued; it sees the backend itself.
+        make_driver: the workers' driver, through the proxy.
+        proxy: before the backend.
+        rounds: how many are killed.
+    """
+    async with start_workers(make_driver, 1, "pool", lease=SHORT) as steady:
+        workers = list(steady)
+        await steady[0].until("ready")  # the kit's workers do not start a second time
+        async with ledger.load():
+            for _ in range(rounds):
+                async with start_workers(make_driver, 1, "pool", lease=SHORT) as (worker,):
+                    workers.append(worker)
+                    await worker.until("ran", BATCH)
+                    proxy.cut()
+                    await worker.until("ran", 2 * BATCH)
+                    await worker.kill()
+        await ledger.done()
+        await all_go_on(ledger, steady)
+        for worker in steady:
+            await worker.stop()
+        await ledger.balances(workers, repeats=True)
+
+
+async def outlive_a_freeze(
+    ledger: Ledger,
+    frozen_driver: MakeDriver,
+    other_driver: MakeDriver,
+    proxy: ChaosProxy,
+    *,
+    rounds: int,
+) -> None:
+    """One of two pools is cut off for longer than its lease; the other does its work meanwhile.
+
+    Args:
+        ledger: what is enqueued; it sees the backend itself.
+        frozen_driver: that of the one, through the proxy.
+        other_driver: that of the other, which sees the backend itself.
+        proxy: before the backend.
+        rounds: how often.
+    """
+    async with (
+        start_workers(frozen_driver, 1, "pool", lease=SHORT) as frozen,
+        start_workers(other_driver, 1, "pool", lease=SHORT) as other,
+    ):
+        workers = [*frozen, *other]
+        for worker in workers:
+            await worker.until("ready")
+        for _ in range(rounds):
+            async with ledger.load():
+                await frozen[0].until("ran", len(frozen[0].words("ran")) + BATCH)
+                proxy.freeze()
+                await asyncio.sleep(2 * SHORT)
+            # What it held is taken back and finished by the other one, while it is still frozen.
+            await ledger.done()
+            proxy.thaw()
+            await all_go_on(ledger, workers)
+        for worker in workers:
+            await worker.stop()
+        await ledger.balances(workers, repeats=True)
 
 
 async def all_go_on(ledger: Ledger, workers: list[Worker]) -> None:
