@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -20,15 +21,18 @@ NewJobs = Callable[..., NewJob]
 Servers = Callable[..., AbstractContextManager[RedisServer]]
 
 
-BINARIES = {"redis": ("redis",), "redis8": ("redis", 8), "valkey": ("valkey",)}
-"""Words that find a program, by the name of its backend."""
+BINARIES: dict[str, Callable[[], RedisBinary]] = {
+    "redis": partial(find_redis, "redis"),
+    "redis8": partial(find_redis, "redis", 8),
+    "valkey": partial(find_redis, "valkey"),
+}
+"""What finds a program, by the name of its backend."""
 
 
 @pytest.fixture(params=BINARIES)
 def binary(request: pytest.FixtureRequest) -> RedisBinary:
     """What a client has to do to be waited for differs from version to version."""
-    name = request.param
-    return needed(name, request.config, lambda: find_redis(*BINARIES[name]))
+    return needed(request.param, request.config, BINARIES[request.param])
 
 
 @contextmanager

@@ -116,11 +116,11 @@ class Peer(ABC):
 
     def producer(self) -> AbstractAsyncContextManager[Producer]:
         """Of those that have the way ``async``."""
-        raise NotImplementedError
+        raise NotImplementedError  # nobody is asked for a way that is not in ``ways``
 
     def sync_producer(self) -> AbstractContextManager[SyncProducer]:
         """Of those that have the way ``sync``."""
-        raise NotImplementedError
+        raise NotImplementedError  # as above
 
     @abstractmethod
     def work(self) -> None:
