@@ -7,10 +7,10 @@ import asyncpg
 import psycopg
 import pytest
 
-from goncordia.clock import SystemClock
-from goncordia.driver import FetchRequest, JobRow, NewJob, QueueFetch
-from goncordia.ids import JobIds, new_session_id
+from goncordia_conformance.jobs import claim_all, new_job
 from goncordia_driver_pg import AsyncpgDriver, PsycopgDriver
+
+__all__ = ["claim_all", "new_job"]  # the kit's fixtures, for the tests here
 
 AnyPgDriver: TypeAlias = AsyncpgDriver | PsycopgDriver
 Make: TypeAlias = Callable[..., AnyPgDriver]
@@ -71,28 +71,3 @@ def sync_db(pg_dsn: str) -> Iterator[psycopg.Connection]:
     """A synchronous one, in autocommit."""
     with psycopg.connect(pg_dsn, autocommit=True) as connection:
         yield connection
-
-
-@pytest.fixture(scope="session")
-def new_job() -> Callable[..., NewJob]:
-    ids = JobIds(SystemClock())
-
-    def new_job(**fields: Any) -> NewJob:
-        fields.setdefault("id", ids())
-        fields.setdefault("kind", "work")
-        fields.setdefault("args", b"{}")
-        return NewJob(**fields)
-
-    return new_job
-
-
-@pytest.fixture
-def claim_all() -> Callable[[AnyPgDriver], Any]:
-    async def claim_all(driver: AnyPgDriver) -> list[JobRow]:
-        """Everything that is due, claimed by a session of its own."""
-        executor, session = driver.executor(), new_session_id()
-        await executor.session_open(session, "w", 60)
-        request = FetchRequest(session, 1, 1000, (QueueFetch("default", 1000),), "w")
-        return (await executor.fetch(request)).jobs
-
-    return claim_all

@@ -12,13 +12,14 @@ from typing import Any
 
 import pytest
 
-from goncordia.clock import SystemClock
-from goncordia.driver import FetchRequest, JobRow, Listener, NewJob, QueueFetch, Wake
-from goncordia.ids import JobIds, new_session_id
+from goncordia.driver import Listener, Wake
 from goncordia_conformance.backends import needed
+from goncordia_conformance.jobs import claim_all, new_job
 from goncordia_conformance.servers.guard import guarded
 from goncordia_conformance.servers.redis import TESTS, RedisBinary, RedisServer, find_here
 from goncordia_driver_redis import RedisDriver
+
+__all__ = ["claim_all", "new_job"]  # the kit's fixtures, for the tests here
 
 Make = Callable[..., RedisDriver]
 
@@ -110,28 +111,3 @@ async def _hearing(driver: RedisDriver, through: RedisDriver | None = None) -> A
 def hearing() -> Callable[..., AbstractAsyncContextManager[Any]]:
     """What a driver's listener hears, once the server knows of it; asked through another driver."""
     return _hearing
-
-
-@pytest.fixture(scope="session")
-def new_job() -> Callable[..., NewJob]:
-    ids = JobIds(SystemClock())
-
-    def new_job(**fields: Any) -> NewJob:
-        fields.setdefault("id", ids())
-        fields.setdefault("kind", "work")
-        fields.setdefault("args", b"{}")
-        return NewJob(**fields)
-
-    return new_job
-
-
-@pytest.fixture
-def claim_all() -> Callable[[RedisDriver], Any]:
-    async def claim_all(driver: RedisDriver) -> list[JobRow]:
-        """Everything that is due, claimed by a session of its own."""
-        executor, session = driver.executor(), new_session_id()
-        await executor.session_open(session, "w", 60)
-        request = FetchRequest(session, 1, 1000, (QueueFetch("default", 1000),), "w")
-        return (await executor.fetch(request)).jobs
-
-    return claim_all

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
-import msgspec
 import pytest
-from typer.testing import CliRunner
 
-from goncordia.cli import backend
-from goncordia.cli.app import app
 from goncordia.driver import AnyDriver
 from goncordia.errors import ConfigurationError
-from goncordia.ids import new_session_id
+from goncordia_conformance.commands import doctor_before_and_after
 from goncordia_conformance.servers.redis import RedisServer
 from goncordia_driver_redis import RedisDriver
 from goncordia_driver_redis.durability import Durability
@@ -170,21 +165,6 @@ def test_a_version_that_is_not_told(answer: object) -> None:
 
 
 def test_the_command(make: Callable[..., AnyDriver], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backend, "connect", lambda url: make())
-    words = ["doctor", "--json", "--url", "redis://"]
-    before = CliRunner().invoke(app, words)
-    assert before.exit_code == 1
-    (finding,) = msgspec.json.decode(before.stdout)["findings"]
-    assert "migrate" in finding["message"]
-
-    async def work() -> None:
-        async with make() as driver:
-            await driver.migrate()
-            await driver.ready()
-            await driver.executor().session_open(new_session_id(), "w", 60)
-
-    asyncio.run(work())
-    found = msgspec.json.decode(CliRunner().invoke(app, words).stdout)
+    found = doctor_before_and_after(make, monkeypatch)
     # The server of the tests is one that keeps nothing.
     assert [each for each in found["findings"] if "persistence" not in each["message"]] == []
-    assert found["workers"] == 1

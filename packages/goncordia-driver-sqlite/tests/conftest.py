@@ -1,15 +1,14 @@
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from goncordia.clock import SystemClock
-from goncordia.driver import FetchRequest, JobRow, NewJob, QueueFetch
-from goncordia.ids import JobIds, new_session_id
+from goncordia_conformance.jobs import claim_all, new_job
 from goncordia_driver_sqlite import SqliteDriver
+
+__all__ = ["claim_all", "new_job"]  # the kit's fixtures, for the tests here
 
 
 @pytest.fixture
@@ -23,28 +22,3 @@ async def driver(path: Path) -> AsyncIterator[SqliteDriver]:
         await driver.migrate()
         await driver.ready()
         yield driver
-
-
-@pytest.fixture(scope="session")
-def new_job() -> Callable[..., NewJob]:
-    ids = JobIds(SystemClock())
-
-    def new_job(**fields: Any) -> NewJob:
-        fields.setdefault("id", ids())
-        fields.setdefault("kind", "work")
-        fields.setdefault("args", b"{}")
-        return NewJob(**fields)
-
-    return new_job
-
-
-@pytest.fixture
-def claim_all() -> Callable[[SqliteDriver], Any]:
-    async def claim_all(driver: SqliteDriver) -> list[JobRow]:
-        """Everything that is due, claimed by a session of its own."""
-        executor, session = driver.executor(), new_session_id()
-        await executor.session_open(session, "w", 60)
-        request = FetchRequest(session, 1, 1000, (QueueFetch("default", 1000),))
-        return (await executor.fetch(request)).jobs
-
-    return claim_all

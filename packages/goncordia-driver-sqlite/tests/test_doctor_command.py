@@ -10,7 +10,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from typer.testing import CliRunner
 
@@ -19,6 +18,7 @@ from goncordia.cli.app import app
 from goncordia.driver import FetchRequest, NewJob, QueueFetch
 from goncordia.gontest import MockClock
 from goncordia.ids import new_session_id
+from goncordia_conformance.commands import goncordia_json
 from goncordia_driver_sqlite import SqliteDriver, doctor
 
 HOUR = timedelta(hours=1)
@@ -39,10 +39,7 @@ def new(path: Path) -> Path:
 
 def diagnose(path: Path, *words: str) -> tuple[int, dict[str, Any]]:
     """The exit code, and what was found."""
-    url = f"sqlite:///{path}"
-    result = CliRunner().invoke(app, ["doctor", "--json", "--url", url, *words])
-    assert result.stderr == ""
-    return result.exit_code, msgspec.json.decode(result.stdout)
+    return goncordia_json("doctor", "--url", f"sqlite:///{path}", *words)
 
 
 def only(path: Path, level: str, *words: str) -> str:

@@ -13,8 +13,7 @@ from uuid import UUID
 import pytest
 
 from goncordia.clock import SystemClock
-from goncordia.driver import NewJob
-from goncordia.ids import JobIds
+from goncordia_conformance.jobs import JobMaker
 from goncordia_sql import Batch, Migrations, Op, Operations, Rows, Statement, run_sync
 from goncordia_sql.sqlite import LEDGER, MIGRATIONS, SqliteDialect
 
@@ -98,17 +97,8 @@ def make_bare() -> Callable[[], Bare]:
 
 
 @pytest.fixture(scope="session")
-def new_job() -> Callable[..., NewJob]:
-    rng = random.Random(1)
-    ids = JobIds(SystemClock(), rng.getrandbits)
-
-    def new_job(**fields: Any) -> NewJob:
-        fields.setdefault("id", ids())
-        fields.setdefault("kind", "work")
-        fields.setdefault("args", b"{}")
-        return NewJob(**fields)
-
-    return new_job
+def new_job() -> JobMaker:
+    return JobMaker(SystemClock(), random.Random(1).getrandbits)
 
 
 @pytest.fixture

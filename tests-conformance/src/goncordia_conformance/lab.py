@@ -37,7 +37,8 @@ from goncordia.driver import (
 )
 from goncordia.driver.defaults.listing import Rows
 from goncordia.gontest import MockClock
-from goncordia.ids import JobIds, new_session_id
+from goncordia.ids import new_session_id
+from goncordia_conformance.jobs import JobMaker
 
 __all__ = [
     "ClaimBy",
@@ -146,7 +147,8 @@ class Lab:
         self.make_driver = make_driver
         self.claim_by: ClaimBy = claim_by
         self._mock = MockClock() if mock_time else None
-        self.new_id = JobIds(self._mock or SystemClock())
+        self._new_job = JobMaker(self._mock or SystemClock())
+        self.new_id = self._new_job.new_id
         self._drivers = AsyncExitStack()
         self._after = AsyncExitStack()
 
@@ -212,9 +214,7 @@ class Lab:
 
     def job(self, kind: str = "work", **fields: Any) -> NewJob:
         """A new job; ``fields`` are those of :class:`NewJob`."""
-        fields.setdefault("id", self.new_id())
-        fields.setdefault("args", b"{}")
-        return NewJob(kind=kind, **fields)
+        return self._new_job(kind, **fields)
 
     async def insert(self, *jobs: NewJob) -> list[UUID]:
         """Insert jobs that nothing stands against; their ids."""

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit, urlunsplit
-from uuid import uuid4
 
 import redis
 
-from goncordia_bench.harness.server import ServerError
-from goncordia_conformance.servers.guard import guarded
-from goncordia_conformance.servers.process import NotHereError
+from goncordia_bench.harness.server import started
+from goncordia_conformance.servers.process import Start
 from goncordia_conformance.servers.redis import RedisServer, find_redis
 
 __all__ = ["Redis", "own_redis"]
@@ -80,26 +77,10 @@ class Redis:
         self._client.close()
 
 
-@contextmanager
-def own_redis(folder: Path) -> Iterator[str]:
-    """Start a server of our own; it does not outlive us.
+def own_redis(folder: Path) -> AbstractContextManager[str]:
+    """A Redis server of our own; see :func:`~goncordia_bench.harness.server.started`."""
 
-    Args:
-        folder: where its data goes: on the disk that is to be measured.
+    def make(home: Path) -> Start:
+        return replace(RedisServer.create(find_redis(), _SETTINGS), home=home).run
 
-    Yields:
-        Its URL.
-
-    Raises:
-        ServerError: there is no program, or it did not start.
-    """
-    home = folder.resolve() / f"redis-{uuid4().hex[:8]}"
-    with ExitStack() as stack:
-        try:
-            server = RedisServer.create(find_redis(), _SETTINGS)
-            url = stack.enter_context(guarded(replace(server, home=home).run))
-        except NotHereError as error:
-            raise ServerError(f"{error}: install one (apt-get install redis-server)") from error
-        except RuntimeError as error:
-            raise ServerError(f"no Redis in {home}: {error}") from error
-        yield url
+    return started(make, folder, "Redis", "install one (apt-get install redis-server)")

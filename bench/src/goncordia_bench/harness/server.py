@@ -1,9 +1,9 @@
-"""A PostgreSQL server of the bench's own, for who names none."""
+"""Servers of the bench's own: PostgreSQL, for who names none, and what starts any."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -11,9 +11,9 @@ from uuid import uuid4
 
 from goncordia_conformance.servers.guard import guarded
 from goncordia_conformance.servers.postgres import BENCH, PostgresServer, find_postgres
-from goncordia_conformance.servers.process import NotHereError
+from goncordia_conformance.servers.process import NotHereError, Start
 
-__all__ = ["ServerError", "own_server"]
+__all__ = ["ServerError", "own_server", "started"]
 
 # Loaded but off, where it costs nothing; the case that counts statements turns it on for its
 # database. Everything else is as the server comes, fsync too.
@@ -28,25 +28,37 @@ class ServerError(Exception):
 
 
 @contextmanager
-def own_server(folder: Path) -> Iterator[str]:
-    """Start a server of our own, as it comes from its package; it does not outlive us.
+def started(make: Callable[[Path], Start], folder: Path, name: str, advice: str) -> Iterator[str]:
+    """Start a server of our own; it does not outlive us.
 
     Args:
-        folder: where its data goes: on the disk that is to be measured.
+        make: finds the programs and gives what runs one of them with its data in this folder.
+        folder: where its data goes, in a folder of its own: on the disk that is to be measured.
+        name: what it is called, for messages.
+        advice: what to do where there are no programs.
 
     Yields:
         Its URL.
 
     Raises:
-        ServerError: there are no binaries, or it did not start.
+        ServerError: there are no programs, or it did not start.
     """
-    home = folder.resolve() / f"postgres-{uuid4().hex[:8]}"
+    home = folder.resolve() / f"{name.lower()}-{uuid4().hex[:8]}"
     with ExitStack() as stack:
         try:
-            server = PostgresServer.create(find_postgres(), {**BENCH, **_STATEMENTS})
-            dsn = stack.enter_context(guarded(replace(server, home=home).run))
+            url = stack.enter_context(guarded(make(home)))
         except NotHereError as error:
-            raise ServerError(f"{error}: install one, or name a server by --dsn") from error
+            raise ServerError(f"{error}: {advice}") from error
         except RuntimeError as error:
-            raise ServerError(f"no PostgreSQL in {home}: {error}") from error
-        yield dsn
+            raise ServerError(f"no {name} in {home}: {error}") from error
+        yield url
+
+
+def own_server(folder: Path) -> AbstractContextManager[str]:
+    """A PostgreSQL server of our own, as it comes from its package; see :func:`started`."""
+
+    def make(home: Path) -> Start:
+        server = PostgresServer.create(find_postgres(), {**BENCH, **_STATEMENTS})
+        return replace(server, home=home).run
+
+    return started(make, folder, "PostgreSQL", "install one, or name a server by --dsn")
