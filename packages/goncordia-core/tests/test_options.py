@@ -148,6 +148,7 @@ def test_groups_have_name_spaces_of_their_own() -> None:
         ({"timeout": -3}, "timeout: -3 is not a positive number of seconds"),
         ({"tags": "mail"}, "tags: 'mail' is not a sequence of names"),
         ({"tags": ["a", ""]}, "tags[1]: '' is empty"),
+        ({"tags": [f"t{i}" for i in range(101)]}, "tags: more than 100 names"),
         ({"meta": {"a": 1}}, "meta['a']: 1 is not a str"),
         ({"meta": {"a": "x" * 16384}}, "meta: 16385 bytes are not at most 16384"),
         ({"pipeline_id": ""}, "pipeline_id: '' is empty"),

@@ -91,7 +91,9 @@ def name(field: str, value: object, *, longest: int = MAX_NAME) -> str:
     return plain
 
 
-def names(field: str, value: object, *, once: bool = False) -> tuple[str, ...]:
+def names(
+    field: str, value: object, *, once: bool = False, most: int | None = None
+) -> tuple[str, ...]:
     """Names, in order and each once; ``once``: a second is refused. So is a single str."""
     given: object = value
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
@@ -102,6 +104,8 @@ def names(field: str, value: object, *, once: bool = False) -> tuple[str, ...]:
         if once and plain in found:
             raise ConfigurationError(f"{field}[{i}]: {plain!r} is there already; name each once")
         found[plain] = None
+        if most is not None and len(found) > most:
+            raise ConfigurationError(f"{field}: more than {most} names; at most {most} are allowed")
     return tuple(found)
 
 

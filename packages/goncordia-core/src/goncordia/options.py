@@ -20,6 +20,7 @@ from goncordia.unique import UniqueOpts
 __all__ = [
     "DEFAULT_QUEUE",
     "MAX_META",
+    "MAX_TAGS",
     "InsertOptions",
     "InsertOpts",
     "ResolvedOptions",
@@ -33,6 +34,9 @@ DEFAULT_QUEUE: Final = "default"
 
 MAX_META: Final = 16 * 1024
 """The most bytes that the keys and values of ``meta`` may have together."""
+
+MAX_TAGS: Final = 100
+"""The most tags that a job may have."""
 
 
 class InsertOptions(TypedDict, total=False):
@@ -48,8 +52,8 @@ class InsertOptions(TypedDict, total=False):
         max_attempts: attempts in all, at least 1. Absent: the worker's number applies.
         timeout: seconds (or a ``timedelta``) for each attempt; None: no limit, also where the
             worker has one. Absent: the worker's applies.
-        tags: names to find the job by.
-        meta: a small map of str to str, such as a trace context.
+        tags: names to find the job by, 100 at most.
+        meta: a small map of str to str, such as a trace context; 16 KiB at most.
         pipeline_id: jobs of one pipeline run one at a time; None: no pipeline.
         concurrency_key: at most ``concurrency_limit`` jobs with this key run at once; None: no
             key. Not together with ``pipeline_id``.
@@ -234,7 +238,7 @@ _CHECKS: Final[Mapping[str, Callable[[str, object], Any]]] = {
     "unique": _or_none(_unique),
     "max_attempts": lambda field, value: _check.whole(field, value, 1),
     "timeout": _timeout,
-    "tags": _check.names,
+    "tags": lambda field, value: _check.names(field, value, most=MAX_TAGS),
     "meta": lambda field, value: _check.string_map(field, value, longest=MAX_META),
     "pipeline_id": _or_none(_check.name),
     "concurrency_key": _or_none(_check.name),
