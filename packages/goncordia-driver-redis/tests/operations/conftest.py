@@ -202,6 +202,8 @@ class Audit:
             if key[:2] == b"l:":
                 size, rest = key.split(b":", 4)[3:]
                 heads[b"h:" + size + b":" + rest][key[2:]] = min(members.values())
+                if (priority := int(key.split(b":", 2)[1])) != 0:
+                    heads[b"h:p:" + size + b":" + rest][key[2:]] = priority
                 queue, kind = rest[: int(size)], rest[int(size) + 1 :]
                 sets[b"hq:" + queue].add(kind)
         return {**keys, **sets, **heads}

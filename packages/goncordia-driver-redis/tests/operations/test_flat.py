@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from goncordia.driver import After, Change, Finish, ListFilter, PruneRequest, QueueFetch
+from goncordia_conformance.servers.redis_monitor import Monitor
+from goncordia_driver_redis.wire.layout import NUMBERS
 
 MANY = 3000
 LATER = After(1000)
@@ -85,6 +87,23 @@ def test_kinds_left_out_cost_no_command(bare: Any) -> None:
     assert b"SMEMBERS" not in _called(bare, bare.ops.fetch(request))
     request = bare.request(bare.open(), 5, [queue])
     assert bare.commands(bare.ops.fetch(request)) <= before + 1
+
+
+async def test_priorities_below_are_not_looked_at(bare: Any, own_url: str) -> None:
+    async def fetch() -> None:
+        rows = bare.claim(3)
+        assert [row.priority for row in rows] == [449] * 3
+
+    async def cost() -> int:
+        return await Monitor(own_url).cost_of(fetch)
+
+    bare.open()
+    bare(bare.ops.insert_many([bare.job(priority=449 - n // 50) for n in range(600)]))
+    await cost()
+    before = await cost()
+    _many(bare, lambda n: {"priority": n % 900 - 450})
+    # The first lines by due time, and the first by priority.
+    assert await cost() <= before + 3 * NUMBERS["FEW_LINES"]
 
 
 def test_a_batch_costs_few_commands_for_each_job(bare: Any) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
 import pytest
 
-from goncordia.driver import After, QueueFetch
+from goncordia.driver import After, Finish, QueueFetch
 
 # They differ only behind a NUL, or in a byte that some locales order otherwise.
 CLOSE = [
@@ -47,6 +48,43 @@ def test_priority_then_time_then_id_over_all_kinds(bare: Any) -> None:
     bare.open()
     claimed = [row for limit in (1, 2, 50, 300) for row in bare.claim(limit)]
     assert len(claimed) == 200
+    assert claimed == sorted(claimed, key=lambda row: (-row.priority, row.run_at, row.id))
+
+
+@pytest.mark.parametrize("levels", [100, 3000])
+def test_many_priorities(bare: Any, audit: Callable[[Any], None], levels: int) -> None:
+    rng = random.Random(levels)
+    middle = levels // 2
+    jobs = [
+        bare.job(
+            kind=rng.choice("ab"),
+            priority=rng.randrange(levels) - middle,
+            run_at=After(rng.choice([-1, 0, 99])),
+            group=rng.choice([None, None, "g"]),
+            group_limit=1000,
+        )
+        for _ in range(1000)
+    ]
+    jobs += [bare.job(priority=0, kind=kind) for kind in "aab"]
+    for start in range(0, len(jobs), 100):
+        bare(bare.ops.insert_many(jobs[start : start + 100]))
+    audit(bare)
+    bare.open()
+    claimed = bare.claim(1)
+    for kinds in (None, {"a": 3, "b": 90}, {"b": 400}, None):
+        claimed_now = bare.ask(200, QueueFetch("default", 200, kinds)).jobs
+        order = sorted(claimed_now, key=lambda row: (-row.priority, row.run_at, row.id))
+        assert claimed_now == order
+        if kinds is None:
+            claimed += claimed_now
+        else:
+            assert {row.kind for row in claimed_now} <= kinds.keys()
+            assert sum(row.kind == "a" for row in claimed_now) <= kinds.get("a", 0)
+            bare(bare.ops.finish_many([Finish(row.claim, "release") for row in claimed_now]))
+        audit(bare)
+    claimed += bare.claim(1000)
+    audit(bare)
+    assert len(claimed) == sum(job.run_at != After(99) for job in jobs)
     assert claimed == sorted(claimed, key=lambda row: (-row.priority, row.run_at, row.id))
 
 

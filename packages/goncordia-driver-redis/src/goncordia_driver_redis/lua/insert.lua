@@ -82,11 +82,11 @@ if chunk then expect('STRLEN', T .. 'i:' .. chunk) end
 for queue in pairs(queues) do is_told(queue) end
 for name, line in pairs(lines) do
   expect('ZCARD', T .. 'l:' .. name)
-  local before = tonumber(call('ZSCORE', heads_key(line.queue, line.kind), name))
+  local before = tonumber(ask('ZSCORE', heads_key(line.queue, line.kind), name))
   line.leads = not before or line.first < before
   if line.leads then
     expect('SCARD', T .. 'qs')
-    expect('SCARD', T .. 'hq:' .. line.queue)
+    look_at_line(line.queue, line.kind, name)
   end
 end
 if #grouped > 0 then
@@ -99,9 +99,7 @@ for _, job in ipairs(grouped) do
   expect('ZCARD', groups.lane_key(job.group, groups.lane_name(job)))
   expect('ZCARD', parked_key(job.queue, job.kind))
   expect('SCARD', T .. 'hg:' .. job.queue)
-  expect('SCARD', T .. 'hq:' .. job.queue)
-  expect('ZCARD', heads_key(job.queue, job.kind))
-  expect('ZCARD', T .. 'l:' .. line_name(job.priority, 'g', job.queue, job.kind))
+  look_at_line(job.queue, job.kind, line_name(job.priority, 'g', job.queue, job.kind))
 end
 
 if not alone then
@@ -115,7 +113,7 @@ for name, line in pairs(lines) do
     call('ZADD', T .. 'l:' .. name, unpack(line))
     if line.leads then
       call('ZADD', heads_key(line.queue, line.kind), line.first, name)
-      call('SADD', T .. 'hq:' .. line.queue, line.kind)
+      enter_line(line.queue, line.kind, name)
       call('SADD', T .. 'qs', line.queue)
     end
     wake(line.queue, line.first, line.leads)

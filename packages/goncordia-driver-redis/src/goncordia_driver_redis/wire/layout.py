@@ -62,6 +62,8 @@ NUMBERS: Final = {
     "ANSWER_SIZE": 16 << 20,
     # how many jobs a fetch claims at most
     "MAX_FETCH": 1000,
+    # with how many lines of due jobs a fetch begins to go by priority
+    "FEW_LINES": 16,
     # the calendar, without its first and its last day, in microseconds
     "FIRST_TIME": -62135510400000000,
     "LAST_TIME": 253402214399999999,

@@ -17,13 +17,24 @@ local function above(number)
   return string.format('(%.17g', number)
 end
 
--- Raises, for a script that has not written anything yet, when a key holds something of another
--- type than that whose size this command tells.
-local function expect(command, key)
-  local answer = redis.pcall(command, key)
-  if type(answer) ~= 'table' then return end
+-- A command that reads, and raises with the key's name when the key is of another type.
+local function ask(command, key, ...)
+  local answer = redis.pcall(command, key, ...)
+  if type(answer) ~= 'table' or not answer.err then return answer end
   if not string.find(answer.err, '^WRONGTYPE') then error(answer) end
-  error({ err = 'WRONGTYPE ' .. key .. ' holds a ' .. call('TYPE', key).ok })
+  local name = string.gsub(key, '[^\32-\126]', function(each)
+    return string.format('\\x%02x', byte(each))
+  end)
+  error({ err = 'WRONGTYPE ' .. name .. ' holds a ' .. call('TYPE', key).ok })
+end
+
+-- Looks, for a script that has not written anything yet, whether a key has the type whose size
+-- this command tells; at each key once.
+local looked = {}
+local function expect(command, key)
+  if looked[key] then return end
+  ask(command, key)
+  looked[key] = true
 end
 
 -- A command over many values, in pieces that fit on the stack.

@@ -39,24 +39,91 @@ local function line_parts(name)
   return tonumber(priority), sort == 'g'
 end
 
--- The lines of the queue that are asked for and have due jobs, by priority, and the priorities.
-local function due_lines(queue)
-  local levels, priorities = {}, {}
-  for _, kind in ipairs(queue.here) do
-    local due = call('ZRANGEBYSCORE', heads_key(queue.name, kind), '-inf', now)
-    for _, name in ipairs(due) do
-      local priority, grouped = line_parts(name)
-      if not levels[priority] then
-        levels[priority] = {}
-        priorities[#priorities + 1] = priority
+-- Notes lines of one kind, due ones, by their priority; `wanted` has the priorities, the highest
+-- last.
+local function note_lines(queue, kind, names)
+  for _, name in ipairs(names) do
+    local priority, grouped = line_parts(name)
+    if not queue.levels[priority] then
+      queue.levels[priority] = {}
+      table.insert(queue.wanted, priority)
+    end
+    table.insert(queue.levels[priority], { name = name, queue = queue, kind = kind,
+      grouped = grouped, skipped = 0, read = 0, at = 1, ids = {} })
+  end
+  table.sort(queue.wanted)
+end
+
+-- Where many lines have due jobs, a walk goes down the priorities of a kind, as far as there is
+-- room for jobs. The functions are made when they are needed.
+local function make_walks()
+  -- Notes those of these lines that have due jobs.
+  local function look(walk, names)
+    local due = {}
+    for n, run_at in ipairs(ask('ZMSCORE', walk.heads, unpack(names))) do
+      if run_at and tonumber(run_at) <= now then
+        due[#due + 1] = names[n]
+        walk.noted[names[n]] = true
       end
-      local line = { name = name, queue = queue, kind = kind, grouped = grouped,
-        skipped = 0, read = 0, at = 1, ids = {} }
-      table.insert(levels[priority], line)
+    end
+    note_lines(walk.queue, walk.kind, due)
+  end
+
+  local function begin(queue, kind)
+    local walk = { queue = queue, kind = kind, heads = heads_key(queue.name, kind), noted = {},
+      ranks = ranks_key(queue.name, kind), seen = 0, step = 8, reached = math.huge }
+    walk.due = call('ZCOUNT', walk.heads, '-inf', now)
+    -- Lines of priority 0 are not among those that it goes by.
+    look(walk, { line_name(0, 'p', queue.name, kind), line_name(0, 'g', queue.name, kind) })
+    return walk
+  end
+
+  -- Looks at some more lines. Above the priority that it has then reached the walk has seen all.
+  local function go_on(walk)
+    if walk.seen > walk.due then
+      -- It has passed more lines than have due jobs, and goes by these now.
+      local rest = {}
+      for _, name in ipairs(call('ZRANGEBYSCORE', walk.heads, '-inf', now)) do
+        if not walk.noted[name] then rest[#rest + 1] = name end
+      end
+      walk.reached = -math.huge
+      return note_lines(walk.queue, walk.kind, rest)
+    end
+    local names = ask('ZRANGE', walk.ranks, walk.seen, walk.seen + walk.step - 1, 'REV')
+    walk.reached = names[walk.step] and line_parts(names[walk.step]) or -math.huge
+    walk.seen, walk.step = walk.seen + walk.step, math.min(1024, 2 * walk.step)
+    if #names > 0 then look(walk, names) end
+  end
+
+  return begin, go_on
+end
+
+-- Begins to look for lines with due jobs, kind by kind; where they are few, it sees all of them.
+local function begin_looking(queue)
+  queue.levels, queue.wanted, queue.walks = {}, {}, {}
+  local begin
+  for _, kind in ipairs(queue.here) do
+    local due = ask('ZRANGEBYSCORE', heads_key(queue.name, kind), '-inf', now, 'LIMIT', 0,
+      FEW_LINES + 1)
+    if #due <= FEW_LINES then
+      note_lines(queue, kind, due)
+    else
+      if not begin then begin, queue.go_on = make_walks() end
+      table.insert(queue.walks, begin(queue, kind))
     end
   end
-  table.sort(priorities, function(one, other) return one > other end)
-  return levels, priorities
+end
+
+-- The lines of the highest priority that has due jobs and was not given yet; nil at the end.
+local function next_level(queue)
+  for _, walk in ipairs(queue.walks) do
+    if queue.kinds and queue.kinds[walk.kind] <= 0 then walk.reached = -math.huge end
+    while walk.reached >= (queue.wanted[#queue.wanted] or -math.huge)
+      and walk.reached > -math.huge do
+      queue.go_on(walk)
+    end
+  end
+  return queue.levels[table.remove(queue.wanted)]
 end
 
 -- Takes the job of an id out of a line that has no such job any more, as after an eviction.
@@ -170,11 +237,12 @@ end
 local function take_queue(queue, room)
   room = math.min(room, queue.limit)
   if room <= 0 then return 0 end
-  local levels, priorities = due_lines(queue)
+  begin_looking(queue)
   local count = 0
-  for _, priority in ipairs(priorities) do
-    count = count + take_level(levels[priority], room - count)
-    if count >= room then break end
+  while count < room do
+    local level = next_level(queue)
+    if not level then break end
+    count = count + take_level(level, room - count)
   end
   return count
 end
