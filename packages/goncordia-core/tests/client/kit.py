@@ -107,7 +107,9 @@ class Hand:
 class Faults:
     """Which calls of an executor fail, and whether before or after their effect; None: not so."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.seconds = 0.0  # what each asynchronous call takes before it fails or not
         self.before: list[Exception | None] = []
         self.after: list[Exception] = []
         self.calls: list[str] = []
@@ -131,6 +133,8 @@ class _Shaky:
         method: Any = getattr(self._inner, name)
 
         async def call(*args: Any) -> Any:
+            if self._faults.seconds:
+                await self._faults.clock.sleep(self._faults.seconds)
             self._faults.enter(name)
             answer = await method(*args)
             self._faults.leave()
@@ -160,7 +164,7 @@ class ShakyDriver:
     def __init__(self, driver: MemoryDriver, **capabilities: Any) -> None:
         self._driver = driver
         self._capabilities = msgspec.structs.replace(driver.capabilities, **capabilities)
-        self.faults = Faults()
+        self.faults = Faults(driver.clock)
 
     @property
     def capabilities(self) -> Capabilities:

@@ -101,10 +101,44 @@ async def test_it_is_sent_again_until_it_is_known(
     assert [info.id async for info in client.list_all()] == [handle.id]
 
 
+async def test_a_backend_that_is_away_for_a_moment_is_asked_again(
+    client: Client[MemoryTx], shaky: ShakyDriver, clock: MockClock
+) -> None:
+    shaky.faults.before += [
+        DriverUnavailableError("refused", outcome="not_applied") for _ in range(4)
+    ]
+    handle = await given_time(clock, client.enqueue(Once("a")))
+    assert shaky.faults.calls == ["insert_many"] * 5
+    assert [info.id async for info in client.list_all()] == [handle.id]
+
+
+async def test_a_backend_that_stays_away_is_not_waited_for(
+    client: Client[MemoryTx], shaky: ShakyDriver, clock: MockClock
+) -> None:
+    shaky.faults.before += [
+        DriverUnavailableError("refused", outcome="not_applied") for _ in range(5)
+    ]
+    with pytest.raises(DriverUnavailableError) as caught:
+        await given_time(clock, client.enqueue(Mail("a")), 1)
+    assert caught.value.outcome == "not_applied"
+    assert shaky.faults.calls == ["insert_many"] * 5
+
+
+async def test_a_driver_that_was_patient_is_not_asked_again(
+    client: Client[MemoryTx], shaky: ShakyDriver, clock: MockClock
+) -> None:
+    shaky.faults.before += [
+        DriverUnavailableError("refused", outcome="not_applied") for _ in range(5)
+    ]
+    shaky.faults.seconds = 1.1
+    with pytest.raises(DriverUnavailableError):
+        await given_time(clock, client.enqueue(Mail("a")))
+    assert shaky.faults.calls == ["insert_many"] * 2
+
+
 @pytest.mark.parametrize(
     "error",
     [
-        DriverUnavailableError("refused", outcome="not_applied"),
         DriverBusyError("full", outcome="not_applied"),
         DriverBusyError("away for long", retry_after=11),
         TransactionAbortedError("deadlock"),

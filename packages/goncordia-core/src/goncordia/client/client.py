@@ -45,8 +45,9 @@ class Client(Enqueueing[Tx_contra], Administration[Tx_contra]):
         driver: the backend.
         defaults: options of every enqueue; they win over those of the args class, and the call's
             win over them.
-        replays: how often a request is repeated after an unknown outcome before its error is
-            raised, with growing, jittered pauses of at most two seconds; 0: never.
+        replays: how often a request is repeated at most, after an unknown outcome or where the
+            backend is away, before its error is raised, with growing, jittered pauses of at most
+            two seconds; 0: never.
         codec: what args become before they are stored, such as encrypted; None: readable JSON.
         admission: bounds on how many jobs wait in a queue; None: there are none.
         rng: source of jitter and of the random part of job ids; only for runs that must be

@@ -36,7 +36,7 @@ class Core:
     Args:
         driver: the backend.
         defaults: options of every enqueue, over those of the args class.
-        replays: how often a request is repeated after an unknown outcome.
+        replays: how often a request is repeated at most.
         rng: source of jitter and of the random part of ids.
         codec: what args become; None: they stay JSON.
         admission: the bounds of queues; None: there are none.
@@ -61,7 +61,7 @@ class Core:
             _check.refuse("driver", driver, "a driver, such as SqliteDriver('jobs.db')")
         self.driver = driver
         self.rng = rng or random.Random()
-        replay = Replay(_check.whole("replays", replays, 0, 100), self.rng)
+        replay = Replay(_check.whole("replays", replays, 0, 100), driver.clock, self.rng)
         ids = JobIds(driver.clock) if rng is None else JobIds(driver.clock, rng.getrandbits)
         self.reading = Reading(driver, replay, self.rng)
         admitting = None

@@ -15,7 +15,7 @@ import msgspec
 
 from goncordia.clock import Clock
 from goncordia.driver import BaseExecutor, Capabilities, SyncExecutor, SyncTxExecutor, TxExecutor
-from goncordia.errors import DriverError, TransactionAbortedError
+from goncordia.errors import DriverError, DriverUnavailableError, TransactionAbortedError
 
 __all__ = [
     "Backend",
@@ -73,10 +73,15 @@ Op: TypeAlias = Generator[Callable[[E], Any] | Pause, Any, R]
 _FIRST_DELAY: Final = 0.05
 _LONGEST_DELAY: Final = 2.0
 _LONGEST_RETRY_AFTER: Final = 10.0
+_PATIENCE: Final = 2.0
+"""Seconds after the first call in which one that cannot have done anything is repeated.
+
+A server that restarts is back in that time. A driver that has waited longer by itself was patient.
+"""
 
 
 class Replay:
-    """Repeats a call whose outcome is unknown, or that a busy backend asks to repeat.
+    """Repeats a call whose outcome is unknown, or where the backend is away or asks to repeat.
 
     The contract makes that safe: the answer to the repeated request says what the first one did.
     What was unknown once stays so until there is an answer: that the last repetition came to
@@ -84,11 +89,13 @@ class Replay:
 
     Args:
         times: how often a call is repeated at most, before its error is raised.
+        clock: the driver's.
         rng: the source of the jitter.
     """
 
-    def __init__(self, times: int, rng: random.Random) -> None:
+    def __init__(self, times: int, clock: Clock, rng: random.Random) -> None:
         self._times = times
+        self._clock = clock
         self._rng = rng
 
     def __call__(self, call: Callable[[E], Any]) -> Op[E, Any]:
@@ -99,6 +106,7 @@ class Replay:
         """The call's answer, and how often it was repeated."""
         repeated = 0
         unknown = False
+        until = self._clock.monotonic() + _PATIENCE
         while True:
             try:
                 return (yield call), repeated
@@ -106,18 +114,20 @@ class Replay:
                 unknown = unknown or error.outcome == "unknown"
                 if unknown:
                     error.outcome = "unknown"
-                delay = self._delay(error, repeated)
+                delay = self._delay(error, repeated, until)
                 if delay is None:
                     raise
             yield Pause(delay)
             repeated += 1
 
-    def _delay(self, error: DriverError, repeated: int) -> float | None:
+    def _delay(self, error: DriverError, repeated: int, until: float) -> float | None:
         asked = error.retry_after
         if isinstance(error, TransactionAbortedError) or repeated >= self._times:
             return None
         if asked is None and error.outcome != "unknown":
-            return None
+            away = isinstance(error, DriverUnavailableError)
+            if not away or self._clock.monotonic() >= until:
+                return None
         if asked is not None and asked > _LONGEST_RETRY_AFTER:
             return None
         longest = min(_LONGEST_DELAY, _FIRST_DELAY * 2**repeated)
