@@ -39,6 +39,20 @@ async def test_new_jobs(driver: RedisDriver, ears: Any, new_job: NewJobs) -> Non
     assert await ears.next() == Wake("jobs", "é", 0.0)
 
 
+@pytest.mark.parametrize("protocol", ["2", "3"])
+async def test_a_password_for_a_server_that_asks_for_none(
+    make: Make, redis_url: str, hearing: Hearing, new_job: NewJobs, protocol: str
+) -> None:
+    """Such a server takes any. So it must in both protocols: a listener speaks the older one."""
+    url = redis_url.replace("//", "//:any@") + f"?protocol={protocol}"
+    async with make(url) as driver:
+        await driver.migrate()
+        assert driver.sync_executor().insert_many([new_job(queue="a")])
+        async with hearing(driver) as ears:
+            await driver.executor().insert_many([new_job(queue="b")])
+            assert await ears.next() == Wake("jobs", "b", 0.0)
+
+
 async def test_jobs_of_later(driver: RedisDriver, ears: Any, new_job: NewJobs) -> None:
     await driver.executor().insert_many([new_job(queue="a", run_at=After(60))])
     wake = await ears.next()

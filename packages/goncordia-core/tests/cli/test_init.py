@@ -86,7 +86,7 @@ def test_again(run: Run, empty: Path) -> None:
         (["--module", "class"], "module: 'class' is not the name of a module"),
         (["--module", "json"], "module: 'json' is the name of a module that is there already; "),
         (["--module", "typer"], "module: 'typer' is the name of a module that is there already; "),
-        (["--url", "jobs.db"], "url: 'jobs.db' has no scheme"),
+        (["--url", "jobs.db"], "url: 'jobs.db' does not begin with a scheme"),
     ],
 )
 def test_what_is_refused(run: Run, empty: Path, words: list[str], told: str) -> None:

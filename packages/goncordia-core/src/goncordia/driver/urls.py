@@ -46,7 +46,7 @@ def connect(url: str) -> AnyDriver:
     if not separator or not scheme:
         shown = "it" if "=" in url or "@" in url else repr(url)  # there may be a password in it
         raise ConfigurationError(
-            f"url: {shown} has no scheme; a URL looks like 'sqlite:///jobs.db'"
+            f"url: {shown} does not begin with a scheme and '://'; a URL looks like 'sqlite:///jobs.db'"
         )
     found = entry_points(group=ENTRY_POINT_GROUP)
     matching = [point for point in found if point.name == scheme.lower()]

@@ -122,4 +122,8 @@ class Parameters(NamedTuple):
             if isinstance(self.address, str)
             else {"host": self.address.host, "port": self.address.port}
         )
-        return {**self.options, **where, "socket_connect_timeout": self.connect}
+        options = {**self.options, **where, "socket_connect_timeout": self.connect}
+        if options.get("password") and not options.get("username"):
+            # Its name matters where it needs no password: RESP2 refuses one alone, RESP3 does not.
+            options["username"] = "default"
+        return options
