@@ -109,4 +109,7 @@ def test_an_entry_point_to_nothing_is_refused() -> None:
 def test_a_password_is_not_shown() -> None:
     with pytest.raises(ConfigurationError) as caught:
         connect("host=127.0.0.1 password=hunter2")
-    assert str(caught.value) == "url: it does not begin with a scheme and '://'; a URL looks like 'sqlite:///jobs.db'"
+    assert (
+        str(caught.value)
+        == "url: it does not begin with a scheme and '://'; a URL looks like 'sqlite:///jobs.db'"
+    )

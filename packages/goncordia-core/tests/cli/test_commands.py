@@ -215,7 +215,10 @@ def test_an_old_schema_says_what_to_run(
     ("url", "told"),
     [
         ("", "url: none is given; use --url, set GONCORDIA_URL, or write url into [tool.gonc"),
-        ("jobs.db", "url: 'jobs.db' does not begin with a scheme and '://'; a URL looks like 'sqlite:///jobs.db'"),
+        (
+            "jobs.db",
+            "url: 'jobs.db' does not begin with a scheme and '://'; a URL looks like 'sqlite:///jobs.db'",
+        ),
         ("memory://x", "url: 'memory://x' is not 'memory://', which takes nothing more"),
         ("mongodb://h", "url: no installed driver claims the scheme 'mongodb'; install goncordia-"),
     ],
