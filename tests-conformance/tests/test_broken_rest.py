@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 from uuid import UUID
 
+import pytest
 from msgspec.structs import replace
 
 from goncordia.clock import Clock
@@ -33,8 +34,11 @@ from goncordia.errors import InvalidCursorError
 from goncordia.memory import MemoryDriver, MemoryTx, Store
 from goncordia.memory.executor import MemoryExecutor, MemorySyncExecutor
 from goncordia.memory.tx import MemoryTxExecutor
+from goncordia_conformance.breaks import Breaks
+from goncordia_conformance.lab import Lab
 from goncordia_conformance.rules.capabilities import CapabilityTests, ExchangeTests
 from goncordia_conformance.rules.changes import ChangeTests
+from goncordia_conformance.rules.errors import Busy, ErrorTests
 from goncordia_conformance.rules.finishing import FinishingTests
 from goncordia_conformance.rules.listing import ListingTests
 from goncordia_conformance.rules.machine import StateMachineTests
@@ -46,7 +50,14 @@ from goncordia_conformance.rules.records import RecordTests
 from goncordia_conformance.rules.sync import SyncTests
 from goncordia_conformance.rules.transactions import TransactionTests
 from goncordia_conformance.rules.wakeups import WakeupTests
-from goncordia_conformance.selftest import BrokenFetch, caught_by
+from goncordia_conformance.selftest import (
+    BrokenFetch,
+    MemoryStores,
+    WiredExecutor,
+    caught_by,
+    memory_breaks,
+    memory_busy,
+)
 
 # ---------------------------------------------------------------- rule 10: payload
 
@@ -75,6 +86,43 @@ class TextOnly(MemoryExecutor):
 
 
 # ---------------------------------------------------------------- rule 11: errors
+
+
+@caught_by(ErrorTests, "test_what_was_not_applied_is_not_there")
+class SaysThatALostAnswerIsNoEffect(WiredExecutor):
+    lost_answer = "not_applied"
+
+
+@caught_by(ErrorTests, "test_what_a_busy_backend_did_not_apply_is_not_there")
+class SaysThatItIsBusyWhenItIsDone(WiredExecutor):
+    lost_answer = "not_applied"
+
+
+class TestWiredMemory(ErrorTests):
+    """Of each lost answer it says that nobody knows, and passes."""
+
+    counted = False
+    not_applicable: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        (
+            "test_an_unreachable_backend",
+            "test_a_busy_backend",
+            "test_nor_is_what_synchronous_code_did_not_apply",
+            "test_nor_is_what_a_frozen_backend_did_not_apply",
+        ),
+        "there is only what breaks",
+    )
+
+    @pytest.fixture
+    def make_driver(self) -> MemoryStores:
+        return MemoryStores(WiredExecutor)
+
+    @pytest.fixture
+    def busy(self, live_lab: Lab) -> Busy:
+        return memory_busy(live_lab)
+
+    @pytest.fixture
+    def breaks(self, live_lab: Lab) -> Breaks:
+        return memory_breaks(live_lab)
 
 
 @caught_by(ListingTests, "test_a_cursor_from_nowhere_is_refused")

@@ -16,6 +16,8 @@ from goncordia_conformance.selftest import MemoryStores, memory_cost
 
 EMBEDDED = "the store is in this process: its clock is the client's"
 A_TX = "a MemoryTx is a transaction, from its beginning to its end"
+QUICK = "no operation waits for another for long"
+IN_PROCESS = "there is no way to memory that could break"
 ONE_PROCESS = "the store is in the memory of one process"
 
 
@@ -25,7 +27,11 @@ class TestMemory(DriverConformance):
         "test_a_skewed_client_starts_jobs_when_they_are_due": EMBEDDED,
         "test_a_skewed_client_steals_no_claims": EMBEDDED,
         "test_an_unreachable_backend": "memory is always there",
-        "test_a_busy_backend": "no operation waits for another for long",
+        "test_a_busy_backend": QUICK,
+        "test_what_a_busy_backend_did_not_apply_is_not_there": QUICK,
+        "test_what_was_not_applied_is_not_there": IN_PROCESS,
+        "test_nor_is_what_synchronous_code_did_not_apply": IN_PROCESS,
+        "test_nor_is_what_a_frozen_backend_did_not_apply": IN_PROCESS,
         "test_args_are_readable_in_the_shell": "there is no shell",
         "test_claimed_it_is_one_commit": "there is no commit",
         "test_an_older_schema_must_be_migrated": "there is no schema",

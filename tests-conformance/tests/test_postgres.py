@@ -20,12 +20,14 @@ from psycopg_pool import AsyncConnectionPool
 from goncordia.driver import AnyDriver
 from goncordia_conformance import (
     Borrowed,
+    Breaks,
     Busy,
     CommitsOf,
     Conformance,
     CostOf,
     DriverConformance,
     MakeDriver,
+    NetworkLink,
     SetSchema,
     StoredArgs,
     SyncTransaction,
@@ -90,6 +92,14 @@ class Postgres(Conformance):
         """A connection to look inside with."""
         with psycopg.connect(server, autocommit=True) as connection:
             yield connection
+
+    @pytest.fixture
+    def impatience(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Drivers that are made from now on do not wait long for an answer."""
+        for name in ("asyncpg_parameters._COMMAND_TIMEOUT", "psycopg_connections.STATEMENT"):
+            monkeypatch.setattr(f"goncordia_driver_pg.{name}", 0.3)
+        for library in ("asyncpg", "psycopg"):
+            monkeypatch.setattr(f"goncordia_driver_pg.{library}_connections._CLEAN_UP", 0.2)
 
     # ---------------------------------------------------------------- looking inside
 
@@ -240,6 +250,10 @@ class Asyncpg(Postgres):
         dsn = f"postgresql://postgres@127.0.0.1:{free_port()}/postgres"
         return partial(AsyncpgDriver, dsn)
 
+    @pytest.fixture
+    def breaks(self, dsn: str, schema: str, impatience: None) -> Breaks:
+        return partial(NetworkLink.of, dsn, partial(AsyncpgDriver, schema=schema), freezes=True)
+
 
 class Psycopg(Postgres):
     """What is psycopg's."""
@@ -310,6 +324,10 @@ class Psycopg(Postgres):
     def unreachable(self) -> Unreachable:
         return partial(PsycopgDriver, f"postgresql://postgres@127.0.0.1:{free_port()}/postgres")
 
+    @pytest.fixture
+    def breaks(self, dsn: str, schema: str, impatience: None) -> Breaks:
+        return partial(NetworkLink.of, dsn, partial(PsycopgDriver, schema=schema), freezes=True)
+
 
 class Postgres18(Postgres):
     """On another version."""
@@ -331,6 +349,11 @@ class Bouncer(Asyncpg):
     @pytest.fixture
     def make_driver(self, dsn: str, server: str, schema: str) -> MakeDriver:
         return partial(AsyncpgDriver, dsn, schema=schema, side=server, prepare=False)
+
+    @pytest.fixture
+    def breaks(self, dsn: str, server: str, schema: str, impatience: None) -> Breaks:
+        make = partial(AsyncpgDriver, schema=schema, side=server, prepare=False)
+        return partial(NetworkLink.of, dsn, make, freezes=True)
 
 
 class TestAsyncpg(Asyncpg, DriverConformance):
@@ -396,7 +419,10 @@ class TestPgBouncer(
     """What somebody between us and the server may change."""
 
     __test__ = not FULL
-    not_applicable = KILLED
+    not_applicable: ClassVar[Mapping[str, str]] = {
+        **KILLED,
+        "test_nor_is_what_a_frozen_backend_did_not_apply": "done with each library by itself",
+    }
 
 
 class TestPsycopgWhole(Psycopg, DriverConformance):

@@ -194,6 +194,54 @@ def test_it_cuts_the_way_down(proxy: ChaosProxy, server: EchoServer) -> None:
         assert eventually(lambda: server.text == b"12")
 
 
+def test_it_cuts_at_a_request(proxy: ChaosProxy, server: EchoServer) -> None:
+    with client(proxy) as connection, client(proxy) as other:
+        ask(other, b"0")
+        proxy.break_at(1, "up", "cut")
+        assert ask(connection, b"1") == b"1"
+        connection.sendall(b"2")
+        assert ended(connection)
+        assert ended(other)
+    assert server.text == b"01"
+    with client(proxy) as connection:
+        assert ask(connection, b"3") == b"3"  # it breaks once
+    assert proxy.spare()
+    assert not proxy.spare()
+
+
+def test_it_cuts_at_an_answer(proxy: ChaosProxy, server: EchoServer) -> None:
+    with client(proxy) as connection:
+        proxy.break_at(0, "down", "gone")
+        connection.sendall(b"1")
+        assert ended(connection)
+        assert server.text == b"1"
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection((proxy.host, proxy.port))
+    assert proxy.spare()
+    with client(proxy) as connection:
+        assert ask(connection, b"2") == b"2"
+
+
+@pytest.mark.parametrize("direction", ["up", "down"])
+def test_it_freezes_at_a_piece(proxy: ChaosProxy, server: EchoServer, direction: Direction) -> None:
+    with client(proxy) as connection:
+        proxy.break_at(1, direction, "frozen")
+        assert ask(connection, b"1") == b"1"
+        connection.sendall(b"2")
+        assert silent(connection)
+        assert server.text == (b"1" if direction == "up" else b"12")
+        assert proxy.spare()
+        assert read(connection, 1) == b"2"
+
+
+def test_it_spares_what_has_not_come_so_far(proxy: ChaosProxy) -> None:
+    with client(proxy) as connection:
+        proxy.break_at(1, "down", "cut")
+        assert ask(connection, b"1") == b"1"
+        assert not proxy.spare()
+        assert ask(connection, b"2") == b"2"
+
+
 @pytest.mark.parametrize("direction", ["up", "down"])
 def test_it_freezes_one_direction(
     proxy: ChaosProxy, server: EchoServer, direction: Direction

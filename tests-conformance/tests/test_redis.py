@@ -19,12 +19,14 @@ from goncordia.clock import Clock
 from goncordia.driver import AnyDriver
 from goncordia_conformance import (
     Borrowed,
+    Breaks,
     Busy,
     CommitsOf,
     Conformance,
     CostOf,
     DriverConformance,
     MakeDriver,
+    NetworkLink,
     SetSchema,
     StoredArgs,
     Unreachable,
@@ -111,6 +113,11 @@ class Redis(Conformance):
     @pytest.fixture
     def unreachable(self) -> Unreachable:
         return partial(RedisDriver, f"redis://127.0.0.1:{free_port()}/0")
+
+    @pytest.fixture
+    def breaks(self, url: str, prefix: str) -> Breaks:
+        soon = f"{url}?socket_timeout=0.3"
+        return partial(NetworkLink.of, soon, partial(RedisDriver, prefix=prefix), freezes=True)
 
     @pytest_asyncio.fixture
     async def _lent(self, url: str) -> AsyncGenerator[Any, None]:
@@ -323,7 +330,15 @@ class TestValkeyWhole(Valkey, DriverConformance):
 
 # They are not alone: what only a server tells or is told is proved on those above.
 SHARED: Mapping[str, str] = dict.fromkeys(
-    ("test_a_busy_backend", "test_fetch_stays_flat", "test_claimed_it_is_one_commit"),
+    (
+        "test_a_busy_backend",
+        "test_what_a_busy_backend_did_not_apply_is_not_there",
+        "test_what_was_not_applied_is_not_there",
+        "test_nor_is_what_synchronous_code_did_not_apply",
+        "test_nor_is_what_a_frozen_backend_did_not_apply",
+        "test_fetch_stays_flat",
+        "test_claimed_it_is_one_commit",
+    ),
     "the servers are shared with other tests: proved on a single server",
 )
 

@@ -30,12 +30,17 @@ from goncordia_driver_sqlite import SqliteDriver
 
 EMBEDDED = "the database is on this machine: its clock is the client's"
 
+IN_PROCESS = "there is no way to a file that could break"
+
 
 class TestSqlite(DriverConformance):
     not_applicable: ClassVar[Mapping[str, str]] = {
         "test_a_skewed_client_does_not_move_the_time": EMBEDDED,
         "test_a_skewed_client_starts_jobs_when_they_are_due": EMBEDDED,
         "test_a_skewed_client_steals_no_claims": EMBEDDED,
+        "test_what_was_not_applied_is_not_there": IN_PROCESS,
+        "test_nor_is_what_synchronous_code_did_not_apply": IN_PROCESS,
+        "test_nor_is_what_a_frozen_backend_did_not_apply": IN_PROCESS,
         "test_an_unreachable_backend": "a file is there, or its path is a wrong value",
         "test_what_was_passed_in_stays_open": "a driver opens its file itself",
     }

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from goncordia_conformance.base import Conformance
+    from goncordia_conformance.breaks import Breaks, NetworkLink
     from goncordia_conformance.lab import Lab, MakeDriver, Session
     from goncordia_conformance.rules.capabilities import CommitsOf
     from goncordia_conformance.rules.errors import Busy, Unreachable
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Borrowed",
+    "Breaks",
     "Busy",
     "CommitsOf",
     "Conformance",
@@ -29,6 +31,7 @@ __all__ = [
     "DriverConformance",
     "Lab",
     "MakeDriver",
+    "NetworkLink",
     "Session",
     "SetSchema",
     "StoredArgs",
@@ -39,6 +42,7 @@ __all__ = [
 
 _HOMES = {
     "Borrowed": "rules.ownership",
+    "Breaks": "breaks",
     "Busy": "rules.errors",
     "CommitsOf": "rules.capabilities",
     "Conformance": "base",
@@ -46,6 +50,7 @@ _HOMES = {
     "DriverConformance": "suite",
     "Lab": "lab",
     "MakeDriver": "lab",
+    "NetworkLink": "breaks",
     "Session": "lab",
     "SetSchema": "rules.migrations",
     "StoredArgs": "rules.payload",

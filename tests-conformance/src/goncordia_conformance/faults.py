@@ -47,8 +47,7 @@ class Faults:
 
     async def around(self, name: str, operation: Callable[[], Awaitable[Any]]) -> Any:
         """Do the operation, or fail."""
-        side = self._next()
-        self.calls.append(name)
+        side = self.next(name)
         if side is None:
             return await operation()
         if side == "after":
@@ -56,9 +55,15 @@ class Faults:
         self.failed += 1
         raise DriverUnavailableError(f"{name}: the connection was lost", outcome="unknown")
 
-    def _next(self) -> Side | None:
-        """On which side of its effect the next call fails, if it does."""
-        if len(self.calls) == self._at:
+    def take_back(self) -> bool:
+        """Plan nothing any more; whether the call that was to fail was still to come."""
+        planned, self._at = self._at is not None, None
+        return planned
+
+    def next(self, name: str) -> Side | None:
+        """On which side of its effect this call fails, if it does."""
+        self.calls.append(name)
+        if len(self.calls) - 1 == self._at:
             self._at = None
             return self._side
         if self._rng is not None and self._rng.random() < self._rate:

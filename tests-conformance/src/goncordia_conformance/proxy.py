@@ -26,10 +26,13 @@ from urllib.parse import urlsplit
 from goncordia.errors import ConfigurationError
 from goncordia_conformance.servers.process import free_port
 
-__all__ = ["ChaosProxy", "Direction"]
+__all__ = ["Break", "ChaosProxy", "Direction"]
 
 Direction: TypeAlias = Literal["up", "down"]
 """``up`` is from the client to the server, ``down`` the way back."""
+
+Break: TypeAlias = Literal["cut", "gone", "frozen"]
+"""How connections break; see :meth:`ChaosProxy.break_at`."""
 
 BOTH: tuple[Direction, ...] = ("up", "down")
 
@@ -126,6 +129,45 @@ class ChaosProxy:
 
         self._do(cut)
 
+    def break_at(self, piece: int, direction: Direction, how: Break) -> None:
+        """Break as soon as so much has come in one direction, once; until :meth:`spare`.
+
+        Args:
+            piece: at which piece, of those that come from now on, counted from 0. One is what was
+                read from a connection at once.
+            direction: where it comes.
+            how: ``cut``: it is lost, and all connections are cut. ``gone``: also, new ones are
+                refused. ``frozen``: it is kept, and nothing is delivered any more.
+        """
+
+        async def blast() -> None:
+            if how == "frozen":
+                for lane in self._lanes.values():
+                    lane.flows.clear()
+                return
+            if how == "gone":
+                await self._shut()
+            for link in list(self._links):
+                link.cut(None)
+
+        async def lay() -> None:
+            self._lanes[direction].mine = _Mine(piece, blast, loses=how != "frozen")
+
+        self._do(lay)
+
+    def spare(self) -> bool:
+        """Take :meth:`break_at` back: thaw, and take new connections; whether it has broken."""
+
+        async def spare() -> bool:
+            mines = [lane.mine for lane in self._lanes.values() if lane.mine is not None]
+            for lane in self._lanes.values():
+                lane.mine = None
+                lane.flows.set()
+            await self._listen()
+            return any(mine.left < 0 for mine in mines)
+
+        return self._do(spare)
+
     def delay(self, seconds: float, direction: Direction | None = None) -> None:
         """Deliver everything so much later; 0 takes it back.
 
@@ -219,11 +261,29 @@ class ChaosProxy:
         link.task.add_done_callback(lambda _: self._links.discard(link))
 
 
+class _Mine:
+    """Goes off once, under the piece that comes after so many others."""
+
+    def __init__(self, left: int, blast: Callable[[], Awaitable[None]], *, loses: bool) -> None:
+        self.left = left
+        self._blast = blast
+        self._loses = loses
+
+    async def pass_over(self) -> bool:
+        """Whether the piece gets over."""
+        self.left -= 1
+        if self.left != -1:
+            return True
+        await self._blast()
+        return not self._loses
+
+
 class _Lane:
     """One direction of all connections."""
 
     def __init__(self) -> None:
         self.delay = 0.0
+        self.mine: _Mine | None = None
         self.flows = asyncio.Event()
         self.flows.set()
 
@@ -294,6 +354,8 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, lane
         while True:
             due, data = await queue.get()
             await asyncio.sleep(due - loop.time())
+            if data and lane.mine is not None and not await lane.mine.pass_over():
+                break
             await lane.flows.wait()
             if not data:
                 break

@@ -3,25 +3,44 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, nullcontext
 from datetime import datetime
 from typing import Any, ClassVar, TypeAlias, TypeVar
 
 import pytest
 
 from goncordia.clock import Clock
-from goncordia.driver import AnyDriver, FetchRequest, FetchResult, Finish, Outcome
+from goncordia.driver import AnyDriver, Capabilities, FetchRequest, FetchResult, Finish, Outcome
+from goncordia.errors import DriverUnavailableError
+from goncordia.errors import Outcome as OutcomeOfError
 from goncordia.memory import MemoryDriver, Store
+from goncordia.memory.core import Core
 from goncordia.memory.executor import MemoryExecutor
 from goncordia_conformance.base import Conformance
+from goncordia_conformance.breaks import Breaks
+from goncordia_conformance.faults import Faults, Side
 from goncordia_conformance.lab import Lab
+from goncordia_conformance.proxy import Break
+from goncordia_conformance.rules.errors import Busy
 from goncordia_conformance.rules.flat import CostOf
 from goncordia_conformance.rules.transactions import Transaction
 
-__all__ = ["BrokenFetch", "MemoryStores", "OneEach", "caught_by", "memory_cost"]
+__all__ = [
+    "BrokenFetch",
+    "MemoryLink",
+    "MemoryStores",
+    "OneEach",
+    "WiredExecutor",
+    "caught_by",
+    "memory_breaks",
+    "memory_busy",
+    "memory_cost",
+]
 
 Broken: TypeAlias = type[MemoryDriver] | type[MemoryExecutor]
 B = TypeVar("B", bound=Broken)
+R = TypeVar("R")
 
 
 class BrokenFetch(MemoryExecutor):
@@ -41,6 +60,53 @@ class BrokenFetch(MemoryExecutor):
         """Finish, then fetch."""
         outcomes = await self.finish_many(finishes)
         return outcomes, None if request is None else await self.fetch(request)
+
+
+class WiredExecutor(MemoryExecutor):
+    """The memory driver's operations, as if a network lay before the store."""
+
+    lost_answer: ClassVar[OutcomeOfError] = "unknown"
+    """What is said when a request arrived and its answer was lost."""
+
+    def __init__(self, driver_name: str, capabilities: Capabilities, core: Core) -> None:
+        super().__init__(driver_name, capabilities, core)
+        self.faults = Faults()
+
+    def _call(self, operation: Callable[[Store, datetime], R]) -> R:
+        side = self.faults.next("a request")
+        if side == "before":
+            raise self._broken("not_applied") from OSError("no way")
+        answer = super()._call(operation)
+        if side == "after":
+            raise self._broken(self.lost_answer) from OSError("no way back")
+        return answer
+
+    def _broken(self, outcome: OutcomeOfError) -> DriverUnavailableError:
+        return DriverUnavailableError("the connection broke", outcome=outcome)
+
+
+class MemoryLink:
+    """The ``Link`` of a driver with a :class:`WiredExecutor`.
+
+    Args:
+        driver: the driver.
+    """
+
+    freezes = False
+
+    def __init__(self, driver: AnyDriver) -> None:
+        executor = driver.executor()
+        assert isinstance(executor, WiredExecutor)
+        self.driver = driver
+        self._faults = executor.faults
+
+    def plan(self, at: int, side: Side, how: Break) -> None:
+        """See ``Link``; nobody connects to memory."""
+        self._faults.plan(at, side)
+
+    async def mend(self) -> bool:
+        """See ``Link``."""
+        return not self._faults.take_back()
 
 
 class OneEach:
@@ -113,6 +179,30 @@ class _MustFail:
     @pytest.fixture
     def cost_of(self, lab: Lab) -> CostOf:
         return memory_cost(lab)
+
+    @pytest.fixture
+    def busy(self, live_lab: Lab) -> Busy:
+        return memory_busy(live_lab)
+
+    @pytest.fixture
+    def breaks(self, live_lab: Lab) -> Breaks:
+        return memory_breaks(live_lab)
+
+
+def memory_breaks(lab: Lab) -> Breaks:
+    """The ``breaks`` of a driver with a :class:`WiredExecutor`."""
+    return lambda: nullcontext(MemoryLink(lab.driver))
+
+
+def memory_busy(lab: Lab) -> Busy:
+    """The ``busy`` of a driver with a :class:`WiredExecutor`: the first answer is lost."""
+
+    @asynccontextmanager
+    async def busy() -> AsyncGenerator[AnyDriver, None]:
+        MemoryLink(lab.driver).plan(0, "after", "cut")
+        yield lab.driver
+
+    return busy
 
 
 def memory_cost(lab: Lab) -> CostOf:

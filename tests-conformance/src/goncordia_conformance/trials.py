@@ -27,7 +27,7 @@ from goncordia.ids import new_token
 from goncordia_conformance.faults import Faults, FaultyDriver
 from goncordia_conformance.lab import LEASE, Lab, Session, claim_of, failure, ids
 
-__all__ = ["PREPARE", "Desk", "Trial"]
+__all__ = ["CLAIMS", "PREPARE", "Desk", "Prepare", "Trial"]
 
 Answer: TypeAlias = Any
 
@@ -83,6 +83,9 @@ class Desk:
 
 Prepare: TypeAlias = Callable[[Desk], Awaitable[Trial]]
 PREPARE: dict[str, Prepare] = {}
+"""Those that may be repeated, by name."""
+CLAIMS: dict[str, Prepare] = {}
+"""Those that may not: there is nothing that they may answer then."""
 
 
 def trial(prepare: Prepare) -> Prepare:
@@ -159,6 +162,33 @@ async def _exchange_without_a_fetch(desk: Desk) -> Trial:
         return [outcome.status for outcome in outcomes], result
 
     return Trial(act, [(["ALREADY"], None)], lambda: desk.view(row.id))
+
+
+def _claim_trial(*, exchange: bool) -> Prepare:
+    async def prepare(desk: Desk) -> Trial:
+        lab = desk.lab
+        session, queue = await lab.session(), str(lab.new_id())
+        runs = await lab.running(session, queue=queue)
+        waits = await lab.add(queue=queue)
+        request = session.request(1, queue)
+        finish = Finish(claim_of(runs), "complete")
+
+        async def act(executor: BaseExecutor) -> Answer:
+            if exchange:
+                return await executor.exchange([finish], request)
+            return await executor.fetch(request)
+
+        async def look() -> object:
+            rows = [await desk.view(runs.id), await desk.view(waits)]
+            return rows, sorted(ids(await session.held()))
+
+        return Trial(act, [], look)
+
+    return prepare
+
+
+CLAIMS["fetch"] = _claim_trial(exchange=False)
+CLAIMS["exchange"] = _claim_trial(exchange=True)
 
 
 @trial

@@ -27,13 +27,13 @@ from goncordia.driver import (
     PutResult,
     Record,
 )
-from goncordia.errors import DriverUnavailableError
+from goncordia.errors import DriverBusyError, DriverUnavailableError
 from goncordia.gontest import MockClock
 from goncordia.ids import JobIds
 from goncordia.memory import Store
 
 R = TypeVar("R")
-Fault = Literal["before", "after", "late"]
+Fault = Literal["before", "after", "late", "refused"]
 
 CAPABILITIES = Capabilities(max_batch=3)
 
@@ -42,8 +42,9 @@ class TenExecutor(BaseExecutor):
     """The ten methods over a store that may be shared; nothing here knows of sessions.
 
     ``faults`` holds, for the name of a method, what happens to its next calls: the connection
-    breaks before the effect, or after it, or the effect comes later, by :meth:`deliver`. ``down``
-    names methods that fail until it is cleared.
+    breaks before the effect, or after it, or the effect comes later, by :meth:`deliver`; or the
+    call is refused, so that it certainly has no effect. ``down`` names methods that fail until it
+    is cleared.
     """
 
     def __init__(
@@ -51,7 +52,7 @@ class TenExecutor(BaseExecutor):
     ) -> None:
         super().__init__("ten", capabilities, clock)
         self.store = store
-        self.faults: dict[str, list[Fault]] = {}
+        self.faults: dict[str, list[Fault | None]] = {}
         self.down: set[str] = set()
         self.calls: list[str] = []
         self._late: list[Callable[[], object]] = []
@@ -68,6 +69,8 @@ class TenExecutor(BaseExecutor):
         fault = faults.pop(0) if faults else None
         if fault == "late":
             self._late.append(effect)
+        if fault == "refused":
+            raise DriverBusyError(f"{name}: not now", outcome="not_applied")
         if name in self.down or fault in {"before", "late"}:
             raise DriverUnavailableError(f"{name}: the connection broke")
         answer = effect()

@@ -14,6 +14,7 @@ from goncordia.driver.capabilities import Capabilities
 from goncordia.driver.defaults import listing
 from goncordia.driver.defaults.queues import RecordQueues
 from goncordia.driver.defaults.sessions import RecordSessions
+from goncordia.driver.defaults.steps import after_effect
 from goncordia.driver.requests import (
     Change,
     FetchRequest,
@@ -241,17 +242,22 @@ class BaseExecutor(ABC):
         outcomes = await self.finish_many(finishes) if finishes else []
         if request is None:
             return outcomes, None
+        with after_effect(finishes):
+            return outcomes, await self._fetch_as_allowed(request)
+
+    async def _fetch_as_allowed(self, request: FetchRequest) -> FetchResult:
+        """Fetch, if the session is open, from the queues that are not paused."""
         if self.capabilities.server_time:
-            return outcomes, await self.fetch(request)
+            return await self.fetch(request)
         if not await self._sessions.is_open(request.session):
-            return outcomes, FetchResult(jobs=[], lost=True)
+            return FetchResult(jobs=[], lost=True)
         paused = await self._queues.paused()
         left = tuple(queue for queue in request.queues if queue.name not in paused)
         skipped = tuple(queue.name for queue in request.queues if queue.name in paused)
         if not left:
-            return outcomes, FetchResult(jobs=[], next_due_in=None, paused=skipped)
+            return FetchResult(jobs=[], next_due_in=None, paused=skipped)
         result = await self.fetch(msgspec.structs.replace(request, queues=left))
-        return outcomes, msgspec.structs.replace(result, paused=skipped)
+        return msgspec.structs.replace(result, paused=skipped)
 
     async def mark_many(self, marks: Sequence[Mark], /) -> list[Outcome]:
         """Mark claims as started, or store checkpoints; capability ``marks``."""

@@ -7,6 +7,7 @@ from collections import deque
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, Self
 
+from goncordia.driver.defaults.steps import after_effect
 from goncordia.driver.requests import Change, ListFilter, PruneRequest
 from goncordia.driver.results import QueueStats
 from goncordia.driver.values import FINISHED_STATES, At, JobRow, JobState
@@ -156,6 +157,7 @@ async def prune(executor: BaseExecutor, request: PruneRequest) -> int:
     size = executor.capabilities.max_batch
     deleted = 0
     for start in range(0, len(changes), size):
-        answers = await executor.change_many(changes[start : start + size])
+        with after_effect(start):
+            answers = await executor.change_many(changes[start : start + size])
         deleted += sum(answer.status == "CHANGED" for answer in answers)
     return deleted

@@ -15,6 +15,7 @@ from uuid import UUID
 import msgspec
 
 from goncordia.driver.defaults import listing
+from goncordia.driver.defaults.steps import after_effect
 from goncordia.driver.requests import Finish, ListFilter
 from goncordia.driver.results import Beat, SessionInfo
 from goncordia.driver.values import JobRow, JobState, Record
@@ -107,7 +108,8 @@ class RecordSessions:
                 break
             # It was ended, or another executor of this process has beaten it: look.
             self._own.pop(session, None)
-        rows = await self._executor.held(session, None, listing.CAP)
+        with after_effect():
+            rows = await self._executor.held(session, None, listing.CAP)
         return Beat(
             held=True,
             cancels=tuple(row.claim for row in rows if row.cancel_requested and row.claim),
@@ -124,9 +126,11 @@ class RecordSessions:
     async def _renew(self, own: _Own, session: UUID, lease: float) -> bool:
         # A put that is repeated may have been applied long ago: it renews nothing, so it is only
         # cleared out of the way, and a new one follows.
-        if own.pending is not None and not await self._put(own, session, lease):
+        repeats = own.pending is not None
+        if repeats and not await self._put(own, session, lease):
             return False
-        return await self._put(own, session, lease)
+        with after_effect(repeats):
+            return await self._put(own, session, lease)
 
     async def _put(self, own: _Own, session: UUID, lease: float) -> bool:
         if own.pending is None:
@@ -144,9 +148,10 @@ class RecordSessions:
         self._own.pop(session, None)
         while (record := await self._executor.record_get(_name(session))) is not None:
             if await self._end(record):
-                await self._release_all(session)
-                if await self._delete(session):
-                    return
+                with after_effect():
+                    await self._release_all(session)
+                    if await self._delete(session):
+                        return
 
     async def _release_all(self, session: UUID) -> None:
         batch = self._executor.capabilities.max_batch
@@ -180,6 +185,11 @@ class RecordSessions:
         if asker is None or _decode(asker.value).ended:
             return []
         ended = await self._end_the_silent(session, sessions)
+        with after_effect(ended):
+            return await self._left_behind(ended, set(sessions), limit)
+
+    async def _left_behind(self, ended: list[UUID], known: set[UUID], limit: int) -> list[JobRow]:
+        """What ended sessions, and those that nobody knows, hold."""
         rows: list[JobRow] = []
         for each in ended:
             held = await self._executor.held(each, None, limit - len(rows))
@@ -188,7 +198,7 @@ class RecordSessions:
                 return rows
             if not held:
                 await self._delete(each)
-        return rows + await self._orphans(set(sessions), limit - len(rows))
+        return rows + await self._orphans(known, limit - len(rows))
 
     async def _end_the_silent(self, asker: UUID, sessions: dict[UUID, Record]) -> list[UUID]:
         """Watch the open sessions and end the silent ones; all that are ended now."""
@@ -202,8 +212,9 @@ class RecordSessions:
         for session, record in sessions.items():
             value = _decode(record.value)
             silent = self._silent_for(session, record, now) > value.lease
-            if value.ended or (silent and await self._end(record)):
-                ended.append(session)
+            with after_effect(ended):
+                if value.ended or (silent and await self._end(record)):
+                    ended.append(session)
         return ended
 
     def _was_out_of_touch(self, asker: UUID, own: Record, now: float) -> bool:
