@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 
-from goncordia.driver import Wake
-from goncordia.driver.connections.listener import KeptListener
+from goncordia.driver.connections.listener import KeptListener, Tell
 from goncordia_driver_pg.connections import Runner
 from goncordia_driver_pg.side import Connect, SideConnection
 from goncordia_sql.postgres.notify import heard
@@ -26,24 +24,28 @@ class PgListener(KeptListener):
     """
 
     def __init__(self, connect: Connect, runner: Runner, channel: str) -> None:
-        async def listening() -> _Ear:
+        async def listening(tell: Tell) -> _Ear:
             connection = await connect()
             try:
                 await connection.listen(channel)
             except BaseException:
                 await connection.aclose()
                 raise
-            return _Ear(connection)
+            return _Ear(connection, tell)
 
         super().__init__(listening, runner.translated, _logger)
 
 
 class _Ear:
-    def __init__(self, connection: SideConnection) -> None:
+    def __init__(self, connection: SideConnection, tell: Tell) -> None:
         self._connection = connection
+        self._tell = tell
         self.ping = connection.ping
         self.aclose = connection.aclose
 
-    async def hear(self, seconds: float, /) -> Sequence[Wake] | None:
+    async def hear(self, seconds: float, /) -> bool:
         messages = await self._connection.hear(seconds)
-        return [wake for message in messages for wake in heard(message)] if messages else None
+        for message in messages:
+            for wake in heard(message):
+                self._tell(wake)
+        return bool(messages)

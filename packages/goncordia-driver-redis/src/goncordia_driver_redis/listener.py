@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator
 from typing import Any, Final
 
 from redis.exceptions import ConnectionError as RedisConnectionError
 
-from goncordia.driver import Wake
-from goncordia.driver.connections.listener import KeptListener
+from goncordia.driver.connections.listener import KeptListener, Tell
 from goncordia_driver_redis.clients.links import AsyncLink, connect
 from goncordia_driver_redis.clients.places import Place
 from goncordia_driver_redis.errors import ERRORS
@@ -45,9 +44,9 @@ class RedisListener(KeptListener):
         channel: bytes,
         announce: Callable[[], Awaitable[None]],
     ) -> None:
-        async def listening() -> _Ear:
+        async def listening(tell: Tell) -> _Ear:
             link = await connect(place, protocol=2)
-            ear = _Ear(link)
+            ear = _Ear(link, tell)
             try:
                 await ear.subscribe(channel)
                 await announce()
@@ -75,50 +74,34 @@ class _Ear:
     short; so that is what they speak, whatever the client that was passed in does.
     """
 
-    def __init__(self, link: AsyncLink) -> None:
+    def __init__(self, link: AsyncLink, tell: Tell) -> None:
         self._link = link
-        self._wakes: list[Wake] = []
+        self._tell = tell
+        self._awaited = b""
+        self._is_answered = False
+        link.listen(self._take)
+        self.hear = link.hear
+        self.aclose = link.aclose
 
     async def subscribe(self, channel: bytes) -> None:
-        await self._send(b"SSUBSCRIBE", channel)
-        await self._wait_for(b"ssubscribe")
-
-    async def hear(self, seconds: float, /) -> Sequence[Wake] | None:
-        if not self._wakes:
-            message = await self._message(seconds)
-            if message is None:
-                return None
-            self._take(message)
-        wakes, self._wakes = self._wakes, []
-        return wakes
+        await self._ask(b"ssubscribe", b"SSUBSCRIBE", channel)
 
     async def ping(self) -> None:
-        await self._send(b"PING")
-        await self._wait_for(b"pong")
+        await self._ask(b"pong", b"PING")
 
-    async def aclose(self) -> None:
-        await self._link.aclose()
-
-    async def _send(self, *command: bytes) -> None:
-        await self._link.connection.send_packed_command(packed(command), check_health=False)
-
-    async def _wait_for(self, kind: bytes) -> None:
+    async def _ask(self, answer: bytes, *command: bytes) -> None:
+        self._awaited, self._is_answered = answer, False
         async with asyncio.timeout(_BOUND):
-            while True:
-                message = await self._message(None)
-                if message is not None and self._take(message) == kind:
-                    return
+            await self._link.tell(packed(command))
+            while not self._is_answered:
+                await self._link.hear(_BOUND)
 
-    async def _message(self, seconds: float | None) -> list[Any] | None:
-        answer: list[Any] | None = await self._link.connection.read_response(
-            disable_decoding=True, timeout=seconds
-        )
-        return answer
-
-    def _take(self, message: list[Any]) -> bytes:
+    def _take(self, message: list[Any]) -> None:
         kind: bytes = message[0]
         if kind == b"smessage":
-            self._wakes += heard(message[2])
+            for wake in heard(message[2]):
+                self._tell(wake)
+        elif kind == self._awaited:
+            self._is_answered = True
         elif kind == b"sunsubscribe":
             raise RedisConnectionError("the channel has moved to another node")
-        return kind

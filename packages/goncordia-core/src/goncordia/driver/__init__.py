@@ -8,6 +8,7 @@ everything else has a correct default. The rules that every driver keeps are in 
 from goncordia.driver.base import (
     AnyDriver,
     BaseDriver,
+    DirectListener,
     Heartbeater,
     Listener,
     NoTransactions,
@@ -80,6 +81,7 @@ __all__ = [
     "ChangeStatus",
     "Changed",
     "Claim",
+    "DirectListener",
     "FetchRequest",
     "FetchResult",
     "Finding",

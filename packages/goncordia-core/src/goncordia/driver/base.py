@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import types
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -16,6 +16,7 @@ from typing import (
     Self,
     TypeAlias,
     final,
+    runtime_checkable,
 )
 from uuid import UUID
 
@@ -31,6 +32,7 @@ from goncordia.errors import UnsupportedError
 __all__ = [
     "AnyDriver",
     "BaseDriver",
+    "DirectListener",
     "Heartbeater",
     "Listener",
     "NoTransactions",
@@ -75,6 +77,19 @@ class Listener(Protocol):
 
     async def aclose(self) -> None:
         """Stop listening."""
+        ...
+
+
+@runtime_checkable
+class DirectListener(Listener, Protocol):
+    """One that can also tell of a wake where it is heard, with no step of the loop in between."""
+
+    async def listen(self, tell: Callable[[Wake], object], /) -> None:
+        """Tell of the wakes, as they come, until the listener is closed; in place of ``wakes``.
+
+        Args:
+            tell: is called on the event loop, and raises nothing.
+        """
         ...
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from goncordia.driver import AnyDriver, Listener, Wake
+from goncordia.driver import AnyDriver, DirectListener, Listener, Wake
 from goncordia.engine.calls import Calls
 
 __all__ = ["Listening"]
@@ -35,15 +35,21 @@ class Listening:
                 self._listener = self._driver.listener()
                 if self._listener is None:
                     return
+                if isinstance(self._listener, DirectListener):
+                    await self._listener.listen(self._heard)
+                    return
                 async for wake in self._listener.wakes():
-                    self._backoff.reset()
-                    self._woken(wake)
+                    self._heard(wake)
             except Exception as error:  # noqa: BLE001  # whatever a driver raises
                 await self.close()
                 await self._backoff.pause(error, "listening for jobs")
                 self._woken(Wake("gap"))
             else:
                 return
+
+    def _heard(self, wake: Wake) -> None:
+        self._backoff.reset()
+        self._woken(wake)
 
     async def close(self) -> None:
         """Stop listening."""

@@ -10,14 +10,15 @@ import asyncio
 import contextlib
 import select
 import socket
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any, Final
 
-from redis.exceptions import ResponseError
+from redis.exceptions import RedisError, ResponseError
 
 from goncordia.errors import DriverUnavailableError
 from goncordia_driver_redis.clients.parameters import Parameters
 from goncordia_driver_redis.clients.places import Ask, Place
+from goncordia_driver_redis.clients.wire import Wire
 from goncordia_driver_redis.errors import ERRORS, code_of
 from goncordia_driver_redis.operations.call import Argument
 from goncordia_driver_redis.packing import packed
@@ -42,6 +43,14 @@ class AsyncLink:
         self.generation = generation
         self._place = place
         self._bound = bound
+        self._wire: Wire | None = None
+        self._take: Callable[[Any], None] = _ignore
+
+    async def connect(self, seconds: float) -> None:
+        """Connect within so many seconds. Raises redis-py's errors."""
+        async with asyncio.timeout(seconds):
+            await self.connection.connect()
+        self._wire = Wire.over(self.connection)
 
     async def ask(self, *command: Argument) -> Any:
         """The answer to a command. Raises redis-py's errors."""
@@ -49,6 +58,12 @@ class AsyncLink:
 
     async def send(self, command: bytes) -> Any:
         """The answer to a packed command. Raises redis-py's errors."""
+        if (wire := self._wire) is not None:
+            wire.send(command)
+            answer = await wire.next(self._bound)
+            if isinstance(answer, RedisError):
+                raise answer
+            return answer
         connection = self.connection
         async with asyncio.timeout(self._bound):
             await connection.send_packed_command((command,), check_health=False)
@@ -56,9 +71,12 @@ class AsyncLink:
 
     async def send_many(self, commands: Sequence[bytes]) -> list[Any]:
         """The answers to packed commands, sent at once; errors of the server among them."""
-        connection = self.connection
+        connection, wire = self.connection, self._wire
         answers: list[Any] = []
         async with asyncio.timeout(self._bound):
+            if wire is not None:
+                wire.send(b"".join(commands))
+                return [_passed(await wire.next(self._bound)) for _ in commands]
             await connection.send_packed_command(commands, check_health=False)
             for _ in commands:
                 try:
@@ -67,12 +85,42 @@ class AsyncLink:
                     answers.append(error)
         return answers
 
+    def listen(self, take: Callable[[Any], None]) -> None:
+        """Give what comes to this, from now on; what it raises ends the connection."""
+        self._take = take
+        if self._wire is not None:
+            self._wire.listen(take)
+
+    async def tell(self, command: bytes) -> None:
+        """Send a packed command whose answer is heard. Raises redis-py's errors."""
+        if self._wire is not None:
+            self._wire.send(command)
+        else:
+            await self.connection.send_packed_command((command,), check_health=False)
+
+    async def hear(self, seconds: float) -> bool:
+        """Wait until something has come, for so long. False: nothing has. Raises redis-py's errors.
+
+        What comes is given to whom it was to be given to, also while nobody waits.
+        """
+        if self._wire is not None:
+            return await self._wire.hear(seconds)
+        message = await self.connection.read_response(disable_decoding=True, timeout=seconds)
+        if message is None:
+            return False
+        self._take(message)
+        return True
+
     def renew(self) -> None:
         """Nothing of its last use is kept."""
 
     def is_usable(self) -> bool:
         """Whether it is open, and to where the primary is."""
-        if self.generation != self._place.generation or not self.connection.is_connected:
+        if self.generation != self._place.generation:
+            return False
+        if self._wire is not None:
+            return self._wire.is_open
+        if not self.connection.is_connected:
             return False
         # A server that has closed the connection meanwhile is known before anything is sent.
         reader = getattr(self.connection, "_reader", None)
@@ -86,6 +134,17 @@ class AsyncLink:
         """Close it, whatever its state."""
         with contextlib.suppress(*ERRORS, RuntimeError):  # uvloop's, for what is closed already
             await self.connection.disconnect(nowait=True)
+
+
+def _passed(answer: Any) -> Any:
+    """The answer, also where it is an error, but for those that end a connection."""
+    if isinstance(answer, RedisError) and not isinstance(answer, ResponseError):
+        raise answer
+    return answer
+
+
+def _ignore(_: object) -> None:
+    """Nobody listens."""
 
 
 class SyncLink:
@@ -181,8 +240,7 @@ async def connect(place: Place, *, protocol: int | None = None) -> AsyncLink:
 async def _linked(place: Place, parameters: Parameters, generation: int) -> AsyncLink:
     link = AsyncLink(parameters.asynchronous(), place, generation, parameters.answer)
     try:
-        async with asyncio.timeout(parameters.connect):
-            await link.connection.connect()
+        await link.connect(parameters.connect)
     except BaseException:
         await link.aclose()
         raise

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import lru_cache
 from math import inf
 from struct import Struct
 from typing import Any, Final, TypeAlias
@@ -54,6 +55,8 @@ _RUNNING: Final = NUMBERS["RUNNING"]
 _FAILED: Final = NUMBERS["FAILED"]
 _STARTED: Final = NUMBERS["STARTED"]
 _CANCEL: Final = NUMBERS["CANCEL_ASKED"]
+
+_SHAPE: Final = _GROUPED | _UNIQUE
 
 _FRESH: Final = Struct("<BHd")
 _HEAD: Final = Struct("<BHddBBiidd16sd16sdH")
@@ -173,13 +176,10 @@ class JobReader:
         now: the server's time of the answer, in microseconds: states are derived by it.
     """
 
-    __slots__ = ("_commons", "_now", "_sessions", "_time", "_times")
+    __slots__ = ("_now", "_times")
 
     def __init__(self, now: float) -> None:
         self._now = now
-        # By whether there are a group and a key: the same bytes would mean something else.
-        self._commons: tuple[dict[bytes, _Common], ...] = ({}, {}, {}, {})
-        self._sessions: dict[bytes, UUID] = {}
         self._times: dict[float, datetime] = {}
 
     def read(
@@ -215,13 +215,9 @@ class JobReader:
             if flags & _LIMITED:
                 (limit,) = _I4.unpack_from(raw, at)
                 at += 4
-        head = raw[at:size]
-        which: int = flags >> 1 & 3
-        commons = self._commons[which]
-        common = commons.get(head)
-        if common is None:
-            common = commons[head] = _read_common(flags, head)
-        queue, kind, priority, group, group_limit, unique_key, hold = common
+        queue, kind, priority, group, group_limit, unique_key, hold = _read_common(
+            flags & _SHAPE, raw[at:size]
+        )
         content, version, timeout = "json", 1, None
         tags: tuple[str, ...] = ()
         meta: Mapping[str, str] = {}
@@ -235,10 +231,7 @@ class JobReader:
             hold = hold or free_hold
         claim = None
         if state == _RUNNING and session is not None:
-            holder = self._sessions.get(session)
-            if holder is None:
-                holder = self._sessions[session] = UUID(bytes=session)
-            claim = Claim(job_id, holder, int(fetch_no))
+            claim = Claim(job_id, _session(session), int(fetch_no))
         created_at = self._when(created)
         return JobRow(
             job_id,
@@ -289,7 +282,19 @@ def _hold_from_wire(hold: float) -> UniqueHold:
     return "until_deleted" if hold == inf else At(from_micros(hold))
 
 
-def _read_common(flags: int, head: bytes) -> _Common:
+@lru_cache(maxsize=64)
+def _session(raw: bytes) -> UUID:
+    return UUID(bytes=raw)
+
+
+@lru_cache(maxsize=1024)
+def _read_common(shape: int, head: bytes) -> _Common:
+    """What many jobs have in common, which is read once: it is most of the work of a lone job.
+
+    Args:
+        shape: of the flags, whether there are a group and a key.
+        head: the bytes.
+    """
     at = 0
 
     def text() -> str:
@@ -302,10 +307,10 @@ def _read_common(flags: int, head: bytes) -> _Common:
     (priority,) = _PRIORITY.unpack_from(head, at)
     at += 2
     group, limit, key, hold = None, 0, None, 0.0
-    if flags & _GROUPED:
+    if shape & _GROUPED:
         group = text()
         (limit,) = _GROUP_LIMIT.unpack_from(head, at)
         at += 4
-    if flags & _UNIQUE:
+    if shape & _UNIQUE:
         key, hold = _KEY.unpack_from(head, at)
     return queue, kind, priority, group, limit, key, hold

@@ -6,14 +6,17 @@ import asyncio
 import contextlib
 import logging
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractContextManager
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeAlias
 
 from goncordia.driver.results import Wake
 from goncordia.errors import GoncordiaError
 
-__all__ = ["Ear", "KeptListener"]
+__all__ = ["Ear", "KeptListener", "Tell"]
+
+Tell: TypeAlias = Callable[[Wake], object]
+"""Is told of each wake; on the event loop, and it raises nothing."""
 
 _KEEP_ALIVE: Final = 10.0
 """Seconds without a word after which the server is asked whether it is there."""
@@ -25,10 +28,10 @@ _MOST_HEARD: Final = 1000
 
 
 class Ear(Protocol):
-    """A connection on which wakes are heard."""
+    """A connection on which wakes are heard. It tells each as it comes, to whom it was made for."""
 
-    async def hear(self, seconds: float, /) -> Sequence[Wake] | None:
-        """What has come; waits for the first, for so long. None: it is quiet.
+    async def hear(self, seconds: float, /) -> bool:
+        """Wait for something to come, for so long. False: it is quiet.
 
         Raises:
             Exception: the library's, when the connection is lost.
@@ -51,14 +54,14 @@ class KeptListener:
     then it tells a gap.
 
     Args:
-        connect: makes a connection that hears.
+        connect: makes a connection that hears, given whom it tells.
         translated: a block in which the library's errors become ours.
         logger: the driver's.
     """
 
     def __init__(
         self,
-        connect: Callable[[], Awaitable[Ear]],
+        connect: Callable[[Tell], Awaitable[Ear]],
         translated: Callable[[], AbstractContextManager[None]],
         logger: logging.Logger,
     ) -> None:
@@ -66,6 +69,7 @@ class KeptListener:
         self._translated = translated
         self._logger = logger
         self._heard: asyncio.Queue[Wake | None] = asyncio.Queue()
+        self._tell: Tell = self._keep
         self._task: asyncio.Task[None] | None = None
         self._closed = False
 
@@ -73,10 +77,20 @@ class KeptListener:
         """The wakes, as they come; ends when the listener is closed."""
         if self._closed:
             return
-        if self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._run())
+        self._start()
         while (wake := await self._heard.get()) is not None:
             yield wake
+
+    async def listen(self, tell: Tell, /) -> None:
+        """See :meth:`goncordia.driver.DirectListener.listen`."""
+        self._tell = tell
+        self._start()
+        if self._task is not None:
+            await asyncio.wait([self._task])
+
+    def _start(self) -> None:
+        if self._task is None and not self._closed:
+            self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def aclose(self) -> None:
         """Stop listening."""
@@ -115,25 +129,21 @@ class KeptListener:
     async def _listen(self, *, lost: bool) -> None:
         """Listen on a new connection, until it is lost."""
         async with asyncio.timeout(_BOUND):
-            ear = await self._connect()
+            ear = await self._connect(self._tell)
         try:
             if lost:
-                self._hear([Wake("gap")])
+                self._tell(Wake("gap"))
             while True:
-                wakes = await ear.hear(_KEEP_ALIVE)
-                if wakes is None:
+                if not await ear.hear(_KEEP_ALIVE):
                     async with asyncio.timeout(_BOUND):
                         await ear.ping()
-                else:
-                    self._hear(wakes)
         finally:
             await ear.aclose()
 
-    def _hear(self, wakes: Iterable[Wake]) -> None:
-        for wake in wakes:
-            if self._heard.qsize() > _MOST_HEARD:
-                while not self._heard.empty():
-                    self._heard.get_nowait()
-                self._heard.put_nowait(Wake("gap"))
-            else:
-                self._heard.put_nowait(wake)
+    def _keep(self, wake: Wake) -> None:
+        """Keep it for who reads :meth:`wakes`."""
+        if self._heard.qsize() > _MOST_HEARD:
+            while not self._heard.empty():
+                self._heard.get_nowait()
+            wake = Wake("gap")
+        self._heard.put_nowait(wake)
