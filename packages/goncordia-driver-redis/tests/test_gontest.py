@@ -1,0 +1,9 @@
+"""The test helpers on Redis."""
+
+from __future__ import annotations
+
+from goncordia_conformance.helpers import HelperTests
+
+
+class TestHelpers(HelperTests):
+    """With the fixture ``make`` of all tests here."""
