@@ -7,6 +7,8 @@ import pytest
 from .bugs import BUGS
 from .cli import catch
 
+pytestmark = pytest.mark.timeout(600)  # seconds of work, on a machine that may be crowded
+
 
 @pytest.mark.parametrize("name", [name for name, bug in BUGS.items() if bug.within])
 def test_the_simulation_notices(name: str) -> None:

@@ -25,6 +25,8 @@ from .seed import abandon, simulate, simulated
 from .work import Plain
 from .world import World
 
+pytestmark = pytest.mark.timeout(600)  # seconds of work, on a machine that may be crowded
+
 DAY = 86400.0
 LEASE = 4 * 3600.0
 RETENTION = 24 * 3600.0

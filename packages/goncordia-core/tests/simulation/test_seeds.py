@@ -15,6 +15,8 @@ FIXED = 20_000 if FULL else 2_000
 NEW = 2_000
 PART = 100
 
+pytestmark = pytest.mark.timeout(600)  # seconds of work, on a machine that may be crowded
+
 
 def run(seeds: Iterable[int]) -> None:
     for seed in seeds:
