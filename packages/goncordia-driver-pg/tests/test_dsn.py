@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlsplit
 
 import asyncpg
 import psycopg_pool
@@ -89,6 +90,19 @@ def test_what_is_no_dsn_is_refused(cls: Any, dsn: object, says: str) -> None:
 )
 def test_what_is_right_is_taken(cls: Any, rest: str) -> None:
     cls(f"postgresql://{rest}")
+
+
+def test_an_address_in_brackets_that_is_not_the_first() -> None:
+    url = "postgresql://a:1,[::1]:2/d"
+    PsycopgDriver(url)
+    try:
+        urlsplit(url)
+    except ValueError:  # as the Pythons with the latest security updates say
+        with pytest.raises(ConfigurationError, match="put it first"):
+            AsyncpgDriver(url)
+    else:
+        AsyncpgDriver(url)
+    AsyncpgDriver("postgresql://[::1]:2,a:1/d")
 
 
 def test_what_only_one_library_knows() -> None:

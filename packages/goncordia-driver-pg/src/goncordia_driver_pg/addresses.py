@@ -8,8 +8,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple, NoReturn
-from urllib.parse import SplitResult, unquote, unquote_plus, urlsplit
+from urllib.parse import SplitResult, unquote, unquote_plus
 
+from goncordia.driver.connections.urls import split_url
 from goncordia.errors import ConfigurationError
 
 __all__ = ["OURS", "Words", "check", "where"]
@@ -159,7 +160,7 @@ def _host_and_port(text: str) -> tuple[str, str]:
 
 def where(dsn: str) -> str:
     """The hosts and ports of a connection string that was checked, for messages."""
-    parts = urlsplit(dsn)
+    parts = split_url(dsn)
     pieces = [piece.partition("=") for piece in parts.query.split("&")]
     said = {name: value for name, _, value in pieces}
     hosts: Iterable[tuple[str, str]] = _hosts(parts)

@@ -81,8 +81,15 @@ class Parameters:
             ConfigurationError: it is none.
         """
         dsn = checked_dsn(field, value, WORDS)
+        try:
+            query = urlsplit(dsn).query
+        except ValueError:
+            raise ConfigurationError(
+                f"{field}: asyncpg reads it with this Python's urllib, which takes an address in "
+                "brackets only as the first host; put it first"
+            ) from None
         kwargs: dict[str, Any] = {} if prepare else {"statement_cache_size": 0}
-        if _NAME not in parse_qs(urlsplit(dsn).query):
+        if _NAME not in parse_qs(query):
             kwargs["server_settings"] = {_NAME: "goncordia"}
         return cls((dsn,), kwargs, field=field, place=where(dsn))
 

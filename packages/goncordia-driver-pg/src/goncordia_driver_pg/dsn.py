@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from typing import Final, NamedTuple
-from urllib.parse import unquote_plus, urlsplit, urlunsplit
+from urllib.parse import unquote_plus, urlunsplit
 
+from goncordia.driver.connections.urls import split_url
 from goncordia.errors import ConfigurationError
 from goncordia_driver_pg.addresses import OURS, Words, check
 
@@ -35,7 +36,7 @@ def checked_dsn(field: str, dsn: object, words: Words, *, ours: bool = False) ->
     if scheme.lower() not in _SCHEMES:
         raise ConfigurationError(f"{field}: {scheme!r} is not PostgreSQL's; a DSN is {_RIGHT}")
     try:
-        parts = urlsplit(f"postgresql://{rest}")
+        parts = split_url(f"postgresql://{rest}")
     except ValueError:
         raise ConfigurationError(
             f"{field}: its host is none; an IPv6 address is in brackets, as in '[::1]:5432'"
@@ -66,7 +67,7 @@ def read_url(url: str, words: Words) -> Url:
     Raises:
         ConfigurationError: the URL is wrong.
     """
-    parts = urlsplit(checked_dsn("url", url, words, ours=True))
+    parts = split_url(checked_dsn("url", url, words, ours=True))
     left: list[str] = []
     ours: dict[str, str] = {}
     for piece in parts.query.split("&"):

@@ -11,8 +11,9 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn, TypeAlias
-from urllib.parse import SplitResult, unquote, unquote_plus, urlsplit
+from urllib.parse import SplitResult, unquote, unquote_plus
 
+from goncordia.driver.connections.urls import split_url
 from goncordia.errors import ConfigurationError
 from goncordia_driver_redis.clients.parameters import ANSWER, CONNECT, Address, Parameters
 from goncordia_driver_redis.clients.places import ClusterPlace, FixedPlace, Place, SentinelPlace
@@ -96,7 +97,7 @@ def read_url(field: str, url: str, *, ours: bool) -> Url:
         hint = f"did you mean {choice!r}?" if choice else f"it is one of {', '.join(_SCHEMES)}"
         refuse(f"its scheme {scheme!r} is not known; {hint}")
     try:
-        parts = urlsplit(f"redis://{rest}")
+        parts = split_url(f"redis://{rest}")
     except ValueError:
         refuse("its host is none; an IPv6 address is in brackets, as in '[::1]:6379'")
     if "#" in rest:
