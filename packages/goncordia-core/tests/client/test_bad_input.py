@@ -103,6 +103,18 @@ CASES: list[tuple[str, Callable[[Any], Any], type[Exception], str]] = [
     ),
     ("no args class", lambda c: c.enqueue("a"), ConfigurationError, "args: str is not a dataclass"),
     (
+        "the class itself",
+        lambda c: c.enqueue(Mail),
+        ConfigurationError,
+        "pydantic model; a class was given, where one of it is meant",
+    ),
+    (
+        "a function",
+        lambda c: c.enqueue(lambda: None),
+        ConfigurationError,
+        "pydantic model; a job is enqueued by its args: SendEmail(…), or task.args(…) of a task",
+    ),
+    (
         "no kind",
         lambda c: c.enqueue(NoKind("a")),
         ConfigurationError,

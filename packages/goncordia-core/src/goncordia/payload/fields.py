@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator
+from types import FunctionType
 from typing import Any, TypeGuard, cast
 
 import msgspec
@@ -76,7 +77,12 @@ def kind_of(cls: Any) -> str:
     what = getattr(cls, "__qualname__", repr(cls))
     names = field_names(cls)
     if names is None:
-        raise ConfigurationError(f"args: {what} is not {_SORTS}")
+        hint = ""
+        if isinstance(cls, type) and issubclass(cls, type):
+            hint = "; a class was given, where one of it is meant: SendEmail(…)"
+        elif cls is FunctionType:
+            hint = "; a job is enqueued by its args: SendEmail(…), or task.args(…) of a task"
+        raise ConfigurationError(f"args: {what} is not {_SORTS}{hint}")
     if "kind" in names:
         raise ConfigurationError(
             f"args: {what}.kind is a field; the kind belongs to the class: kind: ClassVar[str] = …"
