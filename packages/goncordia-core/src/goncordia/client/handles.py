@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, Protocol, TypeAlias
 from uuid import UUID
 
@@ -70,19 +70,20 @@ class EnqueuedMany:
         pending: for how many that is known only after the commit.
     """
 
-    __slots__ = ("_handles", "count", "duplicates", "pending")
+    __slots__ = ("_handles", "_make", "count", "duplicates", "pending")
 
     def __init__(
         self,
         count: int,
         duplicates: int,
         pending: int,
-        handles: Sequence[JobHandle[JobArgs]] | None,
+        make_handles: Callable[[], Sequence[JobHandle[JobArgs]]] | None,
     ) -> None:
         self.count = count
         self.duplicates = duplicates
         self.pending = pending
-        self._handles = handles
+        self._make = make_handles
+        self._handles: Sequence[JobHandle[JobArgs]] | None = None
 
     @property
     def handles(self) -> Sequence[JobHandle[JobArgs]]:
@@ -92,11 +93,13 @@ class EnqueuedMany:
             ConfigurationError: the args came from an iterator or a generator, which may be longer
                 than memory.
         """
-        if self._handles is None:
+        if self._make is None:
             raise ConfigurationError(
                 "handles: they are not kept for an iterator, which may be endless; "
                 "give enqueue_many a list"
             )
+        if self._handles is None:
+            self._handles = self._make()
         return self._handles
 
     def __repr__(self) -> str:

@@ -25,6 +25,7 @@ from goncordia.driver import (
 from goncordia.errors import UnsupportedError
 from goncordia.ids import JobIds
 from goncordia.options import InsertOpts
+from goncordia.payload.plans import plan_of
 
 __all__ = ["Inserter", "Inserting", "Many"]
 
@@ -72,7 +73,7 @@ class Inserting:
         cls = type(args)
         job = self._preparing.mold(cls, opts, options).job(args, self.ids())
         (result,) = yield from self.insert([job], tx=tx)
-        return _handle(job, cls, result)
+        return _handle(cls, result)
 
     def many(
         self,
@@ -142,11 +143,12 @@ class Many:
         self._classes: list[type[Any]] = []
         self._bytes = 0
         self._count = self._duplicates = self._pending = 0
-        # What came as a collection bounds the memory of its handles.
-        keep = isinstance(source, Collection)
+        # What came as a collection bounds the memory of its handles, which are made when asked for.
+        self._keep = isinstance(source, Collection)
+        self._results: list[InsertResult] = []
+        self._result_classes: list[type[Any]] = []
         if not (hasattr(source, "__iter__") or hasattr(source, "__aiter__")):
             _check.refuse("args", shown(source), "an iterable of args")
-        self._handles: list[JobHandle[JobArgs]] | None = [] if keep else None
 
     def items(self) -> Iterable[Any]:
         """The items, for who cannot wait for them.
@@ -193,11 +195,9 @@ class Many:
         self._count += len(jobs)
         self._duplicates += sum(result.status == "DUPLICATE" for result in results)
         self._pending += sum(result.status == "PENDING" for result in results)
-        if self._handles is not None:
-            self._handles += [
-                _handle(job, cls, result)
-                for job, cls, result in zip(jobs, classes, results, strict=True)
-            ]
+        if self._keep:
+            self._results += results
+            self._result_classes += classes
 
     def failed(self, error: Exception) -> None:
         """Note on an error what was done before it."""
@@ -207,14 +207,21 @@ class Many:
 
     def result(self) -> EnqueuedMany:
         """What was done."""
-        return EnqueuedMany(self._count, self._duplicates, self._pending, self._handles)
+        make = self._handles if self._keep else None
+        return EnqueuedMany(self._count, self._duplicates, self._pending, make)
+
+    def _handles(self) -> list[JobHandle[JobArgs]]:
+        return [
+            _handle(cls, result)
+            for cls, result in zip(self._result_classes, self._results, strict=True)
+        ]
 
 
-def _handle(job: NewJob, cls: type[A], result: InsertResult) -> JobHandle[A]:
+def _handle(cls: type[A], result: InsertResult) -> JobHandle[A]:
     return JobHandle(
         result.id if result.holder is None else result.holder,
         cls,
-        job.kind,
+        plan_of(cls).kind,
         duplicate=result.status == "DUPLICATE",
         pending=result.status == "PENDING",
     )
