@@ -36,7 +36,7 @@ from goncordia_driver_redis.executor import RedisExecutor
 from goncordia_driver_redis.heartbeat import RedisHeartbeater
 from goncordia_driver_redis.keys import DEFAULT_PREFIX, Keys
 from goncordia_driver_redis.listener import RedisListener
-from goncordia_driver_redis.operations import LAYOUT, MAX_INSERT, Operations
+from goncordia_driver_redis.operations import LAYOUT, MAX_INSERT, MAX_PAYLOAD, Operations
 from goncordia_driver_redis.runner import Runner, SyncRunner
 from goncordia_driver_redis.schema import migrate, verify
 from goncordia_driver_redis.server import INFO, Server, read_info
@@ -334,7 +334,7 @@ _CAPABILITIES: Final = Capabilities(
     server_time=True,
     linearizable=True,
     atomic_insert=MAX_INSERT,
-    max_payload=64 << 20,
+    max_payload=MAX_PAYLOAD,
     max_batch=MAX_INSERT,
     list_filters=frozenset(ListFilter.__struct_fields__),
     exact_counts=True,

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from goncordia_driver_redis.operations.call import Argument, Call, Script
 
 __all__ = ["evalsha", "packed"]
+
+_LENGTHS: Final = tuple(b"$%d\r\n" % size for size in range(256))
+"""How short strings begin."""
 
 
 def packed(command: Sequence[Argument]) -> bytes:
@@ -36,7 +39,8 @@ def _head(script: Script, key: bytes) -> bytes:
 def _append(parts: list[bytes], arguments: Sequence[Argument]) -> None:
     for argument in arguments:
         value = argument if type(argument) is bytes else _encoded(argument)
-        parts.append(b"$%d\r\n%b\r\n" % (len(value), value))
+        size = len(value)
+        parts += (_LENGTHS[size] if size < 256 else b"$%d\r\n" % size, value, b"\r\n")
 
 
 def _encoded(argument: Argument) -> bytes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections import deque
 from collections.abc import Callable
 
@@ -28,7 +27,9 @@ class SyncPool:
         self._timeout = timeout
         self._idle: deque[SyncLink] = deque()
         self._count = 0
-        self._freed = threading.Condition()
+        self._lock = threading.Lock()
+        self._freed = threading.Condition(self._lock)
+        self._waiting = 0
         self._closed = False
 
     def acquire(self) -> SyncLink:
@@ -47,25 +48,32 @@ class SyncPool:
 
     def _idle_or_room(self) -> SyncLink | None:
         """One that is idle; None: there is room for another."""
-        until = time.monotonic() + self._timeout
-        with self._freed:
-            while True:
-                if self._idle:
-                    return self._idle.pop()
-                if self._count < self._size:
-                    self._count += 1
-                    return None
-                if not self._freed.wait(until - time.monotonic()):
-                    raise DriverBusyError(
-                        f"none of the {self._size} connections was free within {self._timeout:g} s",
-                        outcome="not_applied",
-                    )
+        with self._lock:
+            if not self._idle and self._count >= self._size:
+                self._wait()
+            if self._idle:
+                return self._idle.pop()
+            self._count += 1
+            return None
+
+    def _wait(self) -> None:
+        self._waiting += 1
+        try:
+            if not self._freed.wait_for(
+                lambda: self._idle or self._count < self._size, self._timeout
+            ):
+                raise DriverBusyError(
+                    f"none of the {self._size} connections was free within {self._timeout:g} s",
+                    outcome="not_applied",
+                )
+        finally:
+            self._waiting -= 1
 
     def _another(self) -> SyncLink:
         try:
             return self._make()
         except BaseException:
-            with self._freed:
+            with self._lock:
                 self._count -= 1
                 self._freed.notify()
             raise
@@ -77,19 +85,20 @@ class SyncPool:
             link: one that was acquired.
             clean: False: something has gone wrong on it.
         """
-        with self._freed:
+        with self._lock:
             kept = clean and not self._closed
             if kept:
                 self._idle.append(link)
             else:
                 self._count -= 1
-            self._freed.notify()
+            if self._waiting:
+                self._freed.notify()
         if not kept:
             link.close()
 
     def close(self) -> None:
         """Close the connections that nobody holds; others are, when they are given back."""
-        with self._freed:
+        with self._lock:
             self._closed = True
             idle, self._idle = self._idle, deque()
             self._count -= len(idle)

@@ -160,6 +160,7 @@ class SyncLink:
         self.connection = connection
         self.generation = generation
         self._place = place
+        self._watch: _Watch | None = None
 
     def ask(self, *command: Argument) -> Any:
         """See :meth:`AsyncLink.ask`."""
@@ -188,7 +189,12 @@ class SyncLink:
         if self.generation != self._place.generation:
             return False
         below = getattr(self.connection, "_sock", None)
-        return below is not None and not _has_news(below)
+        if below is None:
+            return False
+        watch = self._watch
+        if watch is None or watch.below is not below:
+            watch = self._watch = _Watch(below)
+        return not watch.has_news()
 
     def close(self) -> None:
         """Close it, whatever its state."""
@@ -196,13 +202,25 @@ class SyncLink:
             self.connection.disconnect()
 
 
-def _has_news(below: socket.socket) -> bool:
-    """Whether something has come that nobody asked for: mostly that the server closed it."""
-    if hasattr(select, "poll"):
-        poll = select.poll()
-        poll.register(below, select.POLLIN)
-        return bool(poll.poll(0))
-    return bool(select.select([below], [], [], 0)[0])
+class _Watch:
+    """Looks at a socket without reading from it."""
+
+    def __init__(self, below: socket.socket) -> None:
+        self.below = below
+        self._poll: Callable[[int], Sequence[object]] = _select(below)
+        if hasattr(select, "poll"):
+            poll = select.poll()
+            poll.register(below, select.POLLIN)
+            self._poll = poll.poll
+
+    def has_news(self) -> bool:
+        """Whether something has come that nobody asked for: mostly that the server closed it."""
+        return bool(self._poll(0))
+
+
+def _select(below: socket.socket) -> Callable[[int], Sequence[object]]:
+    """Where there is no ``poll``."""
+    return lambda seconds: select.select([below], [], [], seconds)[0]
 
 
 # -------------------------------------------------------------------- connecting

@@ -1,8 +1,9 @@
 """Puts the scripts together: each file with the parts of ``lib/`` that its second line names.
 
-``base`` stands before everything. All else stands in one function, and the names of
-:mod:`~goncordia_driver_redis.wire.layout` are put in as numbers: a function is made at each run,
-and the dearer the more locals of the level around it are used.
+``base`` stands before everything, then what is named before a ``|``, then ``common``. All else
+stands in one function, and the names of :mod:`~goncordia_driver_redis.wire.layout` are put in as
+numbers: a function is made at each run, and the dearer the more locals of the level around it are
+used.
 """
 
 from __future__ import annotations
@@ -39,11 +40,13 @@ def load_script(name: str) -> Script:
     shebang, needs, body = text.split("\n", 2)
     if not (shebang.startswith("#!lua") and needs.startswith(_NEEDS)):
         raise ValueError(f"{name}.lua: its first lines must be '#!lua …' and '{_NEEDS}…'")
-    parts = needs.removeprefix(_NEEDS).split()
+    first, _, parts = needs.removeprefix(_NEEDS).rpartition("|")
     lines = (
         _part("base"),
+        *map(_part, first.split()),
+        _part("common"),
         "local function main()",
-        *map(_part, parts),
+        *map(_part, parts.split()),
         body,
         "end",
         "return main()",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from goncordia_driver_redis.operations.call import Argument, Call, Op, Script
 from goncordia_driver_redis.operations.changing import Changing
 from goncordia_driver_redis.operations.claiming import MAX_FETCH, Claiming
-from goncordia_driver_redis.operations.inserting import MAX_INSERT, Inserting
+from goncordia_driver_redis.operations.inserting import MAX_INSERT, MAX_PAYLOAD, Inserting
 from goncordia_driver_redis.operations.reading import Reading
 from goncordia_driver_redis.operations.records import Records
 from goncordia_driver_redis.operations.schema import LAYOUT, Layout, LayoutTopic
@@ -15,6 +15,7 @@ __all__ = [
     "LAYOUT",
     "MAX_FETCH",
     "MAX_INSERT",
+    "MAX_PAYLOAD",
     "Argument",
     "Call",
     "Layout",

@@ -7,8 +7,9 @@ it, on asyncio or not, so that no operation exists twice.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar
+
+import msgspec
 
 __all__ = ["Argument", "Call", "Op", "Script"]
 
@@ -17,9 +18,8 @@ T = TypeVar("T")
 Argument: TypeAlias = bytes | str | int | float
 
 
-@dataclass(frozen=True, slots=True)
-class Script:
-    """A Lua script as the server gets it.
+class Script(msgspec.Struct, frozen=True, eq=False):
+    """A Lua script as the server gets it. Each is there once.
 
     Attributes:
         name: its file's name, for messages.
@@ -34,8 +34,7 @@ class Script:
     writes: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Call(Generic[T]):
+class Call(msgspec.Struct, Generic[T], frozen=True, eq=False):
     """Run a script once; that is one atomic step.
 
     Attributes:

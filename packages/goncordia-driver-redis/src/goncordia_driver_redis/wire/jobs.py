@@ -25,7 +25,7 @@ from datetime import datetime
 from functools import lru_cache
 from math import inf
 from struct import Struct
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 from uuid import UUID
 
 import msgspec
@@ -42,7 +42,7 @@ from goncordia.driver import (
 from goncordia_driver_redis.wire.layout import NUMBERS
 from goncordia_driver_redis.wire.times import from_micros, micros, when_to_wire
 
-__all__ = ["JobReader", "encode_job"]
+__all__ = ["JobReader", "encode_job", "line_words"]
 
 _FULL: Final = NUMBERS["FULL"]
 _GROUPED: Final = NUMBERS["GROUPED"]
@@ -88,25 +88,45 @@ def _text(value: str) -> bytes:
     return _H.pack(len(data)) + data
 
 
-class _Prefixes(dict[tuple[str, str, int], bytes]):
-    """The whole header of plain jobs, which many have in common."""
+class _Line(NamedTuple):
+    """What the jobs of a queue, kind and priority have in common.
 
-    def __missing__(self, key: tuple[str, str, int]) -> bytes:
+    Attributes:
+        header: the whole header of plain ones.
+        words: what a script makes the names of their keys of.
+    """
+
+    header: bytes
+    words: tuple[bytes, bytes, bytes]
+
+
+class _Lines(dict[tuple[str, str, int], _Line]):
+    def __missing__(self, key: tuple[str, str, int]) -> _Line:
         queue, kind, priority = key
         common = _text(queue) + _text(kind) + _PRIORITY.pack(priority)
         header = _FRESH.pack(0, _FRESH.size + len(common), 0.0) + common
+        name = queue.encode()
+        words = (name, b"%d:%b:%b" % (len(name), name, kind.encode()), b"%d" % priority)
         if len(self) >= _MOST_KNOWN:
             self.clear()
-        self[key] = header
-        return header
+        line = self[key] = _Line(header, words)
+        return line
 
 
-_prefixes: Final = _Prefixes()
+_lines: Final = _Lines()
 
 
-def encode_job(job: NewJob) -> bytes:
-    """The fresh form of a job; the script fills in the times that it alone knows."""
-    plain = _prefixes[job.queue, job.kind, job.priority]
+def line_words(job: NewJob) -> tuple[bytes, bytes, bytes]:
+    """What names the line of a job: its queue, ``<length>:<queue>:<kind>``, and its priority."""
+    return _lines[job.queue, job.kind, job.priority].words
+
+
+def encode_job(job: NewJob) -> tuple[bytes, bytes]:
+    """The fresh form of a job: its header, which others may have in common, and what is behind it.
+
+    The script fills in the times that it alone knows.
+    """
+    plain = _lines[job.queue, job.kind, job.priority].header
     if (
         job.run_at is None
         and job.max_attempts is None
@@ -120,7 +140,7 @@ def encode_job(job: NewJob) -> bytes:
         and job.group_limit == 0
         and job.unique_hold == "active"
     ):
-        return plain + job.args
+        return plain, job.args
     flags = 0
     times = limit = group = unique = b""
     if job.run_at is not None:
@@ -142,7 +162,7 @@ def encode_job(job: NewJob) -> bytes:
         flags |= _TAIL
     header = b"".join((times, limit, plain[_FRESH.size :], group, unique))
     start = _FRESH.pack(flags, _FRESH.size + len(header), 0.0)
-    return b"".join((start, header, tail, job.args))
+    return start + header, tail + job.args
 
 
 def _hold_to_wire(hold: UniqueHold) -> float:

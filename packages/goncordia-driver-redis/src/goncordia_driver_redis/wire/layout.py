@@ -60,6 +60,8 @@ NUMBERS: Final = {
     # bytes of jobs in one answer: when read, and when claimed
     "READ_SIZE": 4 << 20,
     "ANSWER_SIZE": 16 << 20,
+    # bytes of a chunk of the index, beyond which it is cut
+    "CHUNK_SIZE": 8192,
     # how many jobs a fetch claims at most
     "MAX_FETCH": 1000,
     # with how many lines of due jobs a fetch begins to go by priority

@@ -26,16 +26,14 @@ local function index_upkeep()
     return ids
   end
 
-  -- Cuts a chunk that has grown too long: in two, or where ids come in order, behind its end.
+  -- Cuts a chunk in two, sorted.
   local function split(start)
-    local text = call('GET', T .. 'i:' .. start)
-    local ids = living_ids(text)
+    local ids = living_ids(call('GET', T .. 'i:' .. start))
     call('HDEL', T .. 'in', start)
-    local step = table.concat(ids) == text and 512 or 256
-    for from = 1, math.max(#ids, 1), step do
+    for from = 1, math.max(#ids, 1), 256 do
       local first = from == 1 and start or ids[from]
       call('ZADD', T .. 'i', 0, first)
-      call('SET', T .. 'i:' .. first, table.concat(ids, '', from, math.min(from + step - 1, #ids)))
+      call('SET', T .. 'i:' .. first, table.concat(ids, '', from, math.min(from + 255, #ids)))
     end
   end
 
@@ -59,16 +57,59 @@ local function index_upkeep()
   return split, remove
 end
 
-local function index_append(start, ids)
-  if start == NOBODY then call('ZADD', T .. 'i', 0, start) end
-  if call('APPEND', T .. 'i:' .. start, ids) > 8192 then index_upkeep()(start) end
+-- Whether an id comes behind all of a chunk's text. As numbers, for Lua's `<` on strings minds the
+-- locale; from the end, where those stand that came last.
+local function is_behind(id, text)
+  local a, b, c = read('>I6I5I5', id)
+  for till = #text, 16, -512 do
+    local from = math.max(till - 511, 1)
+    local parts = { read('>' .. string.rep('I6I5I5', (till - from + 1) / 16), text, from) }
+    for n = 1, #parts - 3, 3 do
+      local x, y = parts[n], parts[n + 1]
+      if x > a or x == a and (y > b or y == b and parts[n + 2] >= c) then return false end
+    end
+  end
+  return true
 end
 
--- Takes ids in, all between the lowest and the highest, whose chunk is known. Each chunk gets all
--- of its own before it may be cut: an id that was there before must not be found alive in it and
--- then come a second time.
-local function index_add(ids, lowest, highest, start)
-  if lowest == highest or start == chunk_of(highest) then
+-- Ids in order, from now on in chunks of their own, of which this is the first start.
+local function index_run(start, ids)
+  for from = 1, #ids, 512 do
+    local first = from == 1 and start or ids[from]
+    call('ZADD', T .. 'i', 0, first)
+    call('SET', T .. 'i:' .. first, table.concat(ids, '', from, math.min(from + 511, #ids)))
+  end
+end
+
+-- Cuts a chunk that has become long: before the id that it got last, if that comes behind all
+-- others, as it mostly does where ids are made as time goes by; else in two, when it is too long.
+local function index_cut(start, id)
+  local key = T .. 'i:' .. start
+  local text = call('GET', key)
+  local others = sub(text, 1, -17)
+  if is_behind(id, others) then
+    call('SET', key, others)
+    index_run(id, { id })
+  elseif #text > 2 * CHUNK_SIZE then
+    index_upkeep()(start)
+  end
+end
+
+local function index_append(start, ids)
+  if start == NOBODY then call('ZADD', T .. 'i', 0, start) end
+  if call('APPEND', T .. 'i:' .. start, ids) > 2 * CHUNK_SIZE then index_upkeep()(start) end
+end
+
+-- Takes ids in, all between the lowest and the highest, in order or not, when the chunk of the
+-- lowest and its size are known. Each chunk gets all of its own before it may be cut: an id that was
+-- there before must not be found alive in it and then come a second time.
+local function index_add(ids, in_order, lowest, highest, start, size)
+  if start == chunk_of(highest) then
+    if in_order and not start then return index_run(NOBODY, ids) end
+    if in_order and size + 16 * #ids > CHUNK_SIZE
+      and is_behind(ids[1], call('GET', T .. 'i:' .. start)) then
+      return index_run(ids[1], ids)
+    end
     return index_append(start or NOBODY, table.concat(ids))
   end
   local chunks = {}
