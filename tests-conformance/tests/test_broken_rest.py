@@ -34,11 +34,9 @@ from goncordia.errors import InvalidCursorError
 from goncordia.memory import MemoryDriver, MemoryTx, Store
 from goncordia.memory.executor import MemoryExecutor, MemorySyncExecutor
 from goncordia.memory.tx import MemoryTxExecutor
-from goncordia_conformance.breaks import Breaks
-from goncordia_conformance.lab import Lab
 from goncordia_conformance.rules.capabilities import CapabilityTests, ExchangeTests
 from goncordia_conformance.rules.changes import ChangeTests
-from goncordia_conformance.rules.errors import Busy, ErrorTests
+from goncordia_conformance.rules.errors import ErrorTests
 from goncordia_conformance.rules.finishing import FinishingTests
 from goncordia_conformance.rules.listing import ListingTests
 from goncordia_conformance.rules.machine import StateMachineTests
@@ -54,9 +52,8 @@ from goncordia_conformance.selftest import (
     BrokenFetch,
     MemoryStores,
     WiredExecutor,
+    WiredTrouble,
     caught_by,
-    memory_breaks,
-    memory_busy,
 )
 
 # ---------------------------------------------------------------- rule 10: payload
@@ -98,7 +95,7 @@ class SaysThatItIsBusyWhenItIsDone(WiredExecutor):
     lost_answer = "not_applied"
 
 
-class TestWiredMemory(ErrorTests):
+class TestWiredMemory(WiredTrouble, ErrorTests):
     """Of each lost answer it says that nobody knows, and passes."""
 
     counted = False
@@ -115,14 +112,6 @@ class TestWiredMemory(ErrorTests):
     @pytest.fixture
     def make_driver(self) -> MemoryStores:
         return MemoryStores(WiredExecutor)
-
-    @pytest.fixture
-    def busy(self, live_lab: Lab) -> Busy:
-        return memory_busy(live_lab)
-
-    @pytest.fixture
-    def breaks(self, live_lab: Lab) -> Breaks:
-        return memory_breaks(live_lab)
 
 
 @caught_by(ListingTests, "test_a_cursor_from_nowhere_is_refused")

@@ -13,7 +13,9 @@ from goncordia_conformance.marks import MISSING, NOT_APPLICABLE, NOT_PROVED, RUL
 __all__: list[str] = []
 
 # Before the first import of a module with tests, so that their asserts say what was compared.
-pytest.register_assert_rewrite("goncordia_conformance.rules", "goncordia_conformance.lab")
+pytest.register_assert_rewrite(
+    *(f"goncordia_conformance.{name}" for name in ("commands", "forks", "helpers", "lab", "rules"))
+)
 
 SHRINKING = 600
 """Seconds that a test may take with pytest-timeout when it has found a fault and looks for more."""

@@ -32,9 +32,8 @@ __all__ = [
     "MemoryStores",
     "OneEach",
     "WiredExecutor",
+    "WiredTrouble",
     "caught_by",
-    "memory_breaks",
-    "memory_busy",
     "memory_cost",
 ]
 
@@ -153,7 +152,27 @@ class MemoryStores(OneEach):
         return driver
 
 
-class _MustFail:
+class WiredTrouble:
+    """The fixtures of what goes wrong, for a driver with a :class:`WiredExecutor`."""
+
+    @pytest.fixture
+    def busy(self, live_lab: Lab) -> Busy:
+        """Whose first answer within the block is lost."""
+
+        @asynccontextmanager
+        async def busy() -> AsyncGenerator[AnyDriver, None]:
+            MemoryLink(live_lab.driver).plan(0, "after", "cut")
+            yield live_lab.driver
+
+        return busy
+
+    @pytest.fixture
+    def breaks(self, live_lab: Lab) -> Breaks:
+        """The way between its calls and the store."""
+        return lambda: nullcontext(MemoryLink(live_lab.driver))
+
+
+class _MustFail(WiredTrouble):
     """What makes a test class of the kit expect its failure."""
 
     counted: ClassVar[bool] = False
@@ -179,30 +198,6 @@ class _MustFail:
     @pytest.fixture
     def cost_of(self, lab: Lab) -> CostOf:
         return memory_cost(lab)
-
-    @pytest.fixture
-    def busy(self, live_lab: Lab) -> Busy:
-        return memory_busy(live_lab)
-
-    @pytest.fixture
-    def breaks(self, live_lab: Lab) -> Breaks:
-        return memory_breaks(live_lab)
-
-
-def memory_breaks(lab: Lab) -> Breaks:
-    """The ``breaks`` of a driver with a :class:`WiredExecutor`."""
-    return lambda: nullcontext(MemoryLink(lab.driver))
-
-
-def memory_busy(lab: Lab) -> Busy:
-    """The ``busy`` of a driver with a :class:`WiredExecutor`: the first answer is lost."""
-
-    @asynccontextmanager
-    async def busy() -> AsyncGenerator[AnyDriver, None]:
-        MemoryLink(lab.driver).plan(0, "after", "cut")
-        yield lab.driver
-
-    return busy
 
 
 def memory_cost(lab: Lab) -> CostOf:
