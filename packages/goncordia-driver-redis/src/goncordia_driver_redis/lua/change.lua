@@ -5,7 +5,7 @@
 --
 -- ARGV: time, changes. Answers of each: its status and the job's reported state in one number, or
 -- that with the holder of its unique key.
-local forget = removal()
+local look_at_removal, forget = removal()
 
 -- The job is over no more; the caller says what it does instead.
 local function leave_finished(job)
@@ -80,12 +80,31 @@ local function delete(job)
   return CHANGED
 end
 
-local answers = {}
+-- Looks at the keys that any change of the job may need, whatever else is done to it before.
+local function look_at(job, action)
+  expect('SCARD', T .. 'told')
+  if job.state == RUNNING then return expect('SCARD', T .. 'cr:' .. job.session) end
+  look_at_waiting(job)
+  look_at_finished(job, STATES[CANCELLED])
+  if job.state ~= WAITING then
+    look_at_finished(job, STATES[job.state])
+    expect('HLEN', T .. 'x:' .. job.id)
+    expect('SCARD', T .. 'qs')
+  end
+  if action == 3 then look_at_removal(job) end
+end
+
+local answers, jobs = {}, {}
+for n = 2, #ARGV do
+  local id = sub(ARGV[n], 1, 16)
+  if jobs[id] == nil then jobs[id] = read_job(id) or false end
+  if jobs[id] then look_at(jobs[id], byte(ARGV[n], 17)) end
+end
 for n = 2, #ARGV do
   local id, action, when, at = read('<c16BBd', ARGV[n])
-  local job = read_job(id)
+  local job = jobs[id]
   local status, holder, state = NO_JOB, nil, -1
-  if job then
+  if job and not job.gone then
     if action == 0 then
       status = cancel(job)
     elseif action == 1 then

@@ -2,7 +2,9 @@
 -- needs:
 -- Forgets queues that have neither waiting nor running jobs, some at a time.
 -- ARGV: time, the cursor of the call before or 0. Answers: the next cursor, 0 at the end.
-local found = call('SSCAN', T .. 'qs', ARGV[2], 'COUNT', 200)
+expect('HLEN', T .. 'r')
+expect('SCARD', T .. 'told')
+local found = ask('SSCAN', T .. 'qs', ARGV[2], 'COUNT', 200)
 for _, name in ipairs(found[2]) do
   if call('EXISTS', T .. 'hq:' .. name, T .. 'hg:' .. name) == 0
     and call('HEXISTS', T .. 'r', name) == 0 then

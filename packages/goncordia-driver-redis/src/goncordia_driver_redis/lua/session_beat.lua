@@ -4,14 +4,15 @@
 -- An ended session stays ended: nil. A gap of more than half a lease restarts its contact.
 -- ARGV: time, session, lease in microseconds.
 local key = T .. 's:' .. ARGV[2]
-local open, lease, beat = unpack(call('HMGET', key, 'open', 'lease', 'beat'))
+local open, lease, beat = unpack(ask('HMGET', key, 'open', 'lease', 'beat'))
 if open ~= '1' then return false end
+expect('ZCARD', T .. 'so')
+local cancels = {}
+for _, id in ipairs(ask('SMEMBERS', T .. 'cr:' .. ARGV[2])) do
+  cancels[#cancels + 1] = id
+  cancels[#cancels + 1] = tonumber(ask('ZSCORE', T .. 'c:' .. ARGV[2], id))
+end
 if now - beat > lease / 2 then call('HSET', key, 'since', now) end
 call('HSET', key, 'lease', ARGV[3], 'beat', now)
 call('ZADD', T .. 'so', now + ARGV[3], ARGV[2])
-local cancels = {}
-for _, id in ipairs(call('SMEMBERS', T .. 'cr:' .. ARGV[2])) do
-  cancels[#cancels + 1] = id
-  cancels[#cancels + 1] = tonumber(call('ZSCORE', T .. 'c:' .. ARGV[2], id))
-end
 return cancels

@@ -1,6 +1,6 @@
 -- A fetch: queues in strict precedence, in each the priorities downwards, and the lines of one
 -- priority merged by run_at and id. What it reads does not depend on how much else there is.
-local claimed, taken = {}, {}
+local taken = {}
 
 -- Whether the first of two ids comes before the other: as numbers, for Lua's `<` on strings minds
 -- the locale.
@@ -12,120 +12,6 @@ local function id_before(one, other)
   return c < z
 end
 
-local function asks_for(queue, kind)
-  return not queue.asked or (queue.asked[kind] or 0) > 0
-end
-
--- The kinds that are asked for and may be in a set of kinds: all that were asked for, or those of
--- the set that were, whichever are fewer to look through.
-local function kinds_in(queue, key)
-  local found, size = {}, call('SCARD', key)
-  if size == 0 then return found end
-  if queue.asked and queue.asked_for <= size then
-    for kind, number in pairs(queue.asked) do
-      if number > 0 then found[#found + 1] = kind end
-    end
-  else
-    for _, kind in ipairs(call('SMEMBERS', key)) do
-      if asks_for(queue, kind) then found[#found + 1] = kind end
-    end
-  end
-  return found
-end
-
--- Priority of a line, and whether its jobs have groups.
-local function line_parts(name)
-  local priority, sort = string.match(name, '^(-?%d+):([pg])')
-  return tonumber(priority), sort == 'g'
-end
-
--- Notes lines of one kind, due ones, by their priority; `wanted` has the priorities, the highest
--- last.
-local function note_lines(queue, kind, names)
-  for _, name in ipairs(names) do
-    local priority, grouped = line_parts(name)
-    if not queue.levels[priority] then
-      queue.levels[priority] = {}
-      table.insert(queue.wanted, priority)
-    end
-    table.insert(queue.levels[priority], { name = name, queue = queue, kind = kind,
-      grouped = grouped, skipped = 0, read = 0, at = 1, ids = {} })
-  end
-  table.sort(queue.wanted)
-end
-
--- Where many lines have due jobs, a walk goes down the priorities of a kind, as far as there is
--- room for jobs. The functions are made when they are needed.
-local function make_walks()
-  -- Notes those of these lines that have due jobs.
-  local function look(walk, names)
-    local due = {}
-    for n, run_at in ipairs(ask('ZMSCORE', walk.heads, unpack(names))) do
-      if run_at and tonumber(run_at) <= now then
-        due[#due + 1] = names[n]
-        walk.noted[names[n]] = true
-      end
-    end
-    note_lines(walk.queue, walk.kind, due)
-  end
-
-  local function begin(queue, kind)
-    local walk = { queue = queue, kind = kind, heads = heads_key(queue.name, kind), noted = {},
-      ranks = ranks_key(queue.name, kind), seen = 0, step = 8, reached = math.huge }
-    walk.due = call('ZCOUNT', walk.heads, '-inf', now)
-    -- Lines of priority 0 are not among those that it goes by.
-    look(walk, { line_name(0, 'p', queue.name, kind), line_name(0, 'g', queue.name, kind) })
-    return walk
-  end
-
-  -- Looks at some more lines. Above the priority that it has then reached the walk has seen all.
-  local function go_on(walk)
-    if walk.seen > walk.due then
-      -- It has passed more lines than have due jobs, and goes by these now.
-      local rest = {}
-      for _, name in ipairs(call('ZRANGEBYSCORE', walk.heads, '-inf', now)) do
-        if not walk.noted[name] then rest[#rest + 1] = name end
-      end
-      walk.reached = -math.huge
-      return note_lines(walk.queue, walk.kind, rest)
-    end
-    local names = ask('ZRANGE', walk.ranks, walk.seen, walk.seen + walk.step - 1, 'REV')
-    walk.reached = names[walk.step] and line_parts(names[walk.step]) or -math.huge
-    walk.seen, walk.step = walk.seen + walk.step, math.min(1024, 2 * walk.step)
-    if #names > 0 then look(walk, names) end
-  end
-
-  return begin, go_on
-end
-
--- Begins to look for lines with due jobs, kind by kind; where they are few, it sees all of them.
-local function begin_looking(queue)
-  queue.levels, queue.wanted, queue.walks = {}, {}, {}
-  local begin
-  for _, kind in ipairs(queue.here) do
-    local due = ask('ZRANGEBYSCORE', heads_key(queue.name, kind), '-inf', now, 'LIMIT', 0,
-      FEW_LINES + 1)
-    if #due <= FEW_LINES then
-      note_lines(queue, kind, due)
-    else
-      if not begin then begin, queue.go_on = make_walks() end
-      table.insert(queue.walks, begin(queue, kind))
-    end
-  end
-end
-
--- The lines of the highest priority that has due jobs and was not given yet; nil at the end.
-local function next_level(queue)
-  for _, walk in ipairs(queue.walks) do
-    if queue.kinds and queue.kinds[walk.kind] <= 0 then walk.reached = -math.huge end
-    while walk.reached >= (queue.wanted[#queue.wanted] or -math.huge)
-      and walk.reached > -math.huge do
-      queue.go_on(walk)
-    end
-  end
-  return queue.levels[table.remove(queue.wanted)]
-end
-
 -- Takes the job of an id out of a line that has no such job any more, as after an eviction.
 local function heal(line, id)
   line_remove(line.name, id)
@@ -135,7 +21,7 @@ end
 local function next_grouped(line, skip)
   local from = line.skipped
   while true do
-    local some = call('ZRANGEBYSCORE', T .. 'l:' .. line.name, '-inf', now, 'WITHSCORES',
+    local some = ask('ZRANGEBYSCORE', T .. 'l:' .. line.name, '-inf', now, 'WITHSCORES',
       'LIMIT', from, skip and 32 or 1)
     if #some == 0 then return false end
     for n = 1, #some, 2 do
@@ -157,7 +43,7 @@ end
 local function next_plain(line, room)
   repeat
     if line.at > #line.ids then
-      line.ids = call('ZRANGEBYSCORE', T .. 'l:' .. line.name, '-inf', now, 'WITHSCORES',
+      line.ids = ask('ZRANGEBYSCORE', T .. 'l:' .. line.name, '-inf', now, 'WITHSCORES',
         'LIMIT', line.read, room)
       line.read, line.at = line.read + #line.ids / 2, 1
       if #line.ids == 0 then return false end
@@ -180,6 +66,8 @@ local function take(line)
   if line.grouped then
     claim.job = line.job
     groups = groups or make_groups()
+    groups.look_at_waiting(line.job)
+    groups.look_at_runs(line.job.group)
     groups.begin_run(line.job.group)
     groups.remove(line.job)
   end
@@ -247,92 +135,6 @@ local function take_queue(queue, room)
   return count
 end
 
--- The string of a job that is claimed now, and its marks.
-local function claimed_string(raw, session, fetch_no, worker)
-  local flags, size, created, at = read('<BHd', raw)
-  local run_at, max, marks, attempt, ended, ended_no = created, -1, 0, 0, NOBODY, 0
-  if band(flags, FULL) ~= 0 then
-    local _
-    _, _, _, run_at, _, marks, attempt, max, _, _, _, _, ended, ended_no, _, at =
-      read(HEAD .. 'Hc0', raw)
-    if band(marks, STARTED) ~= 0 then marks = marks - STARTED end
-  else
-    if band(flags, RUN_AT) ~= 0 then run_at, at = read('<d', raw, at) end
-    if band(flags, LIMITED) ~= 0 then max, at = read('<i4', raw, at) end
-  end
-  local common = sub(raw, at, size)
-  return write(HEAD .. 'Hc0', band(flags, GROUPED + UNIQUE + TAIL) + FULL, 95 + #worker + #common,
-    created, run_at, RUNNING, marks, attempt + 1, max, now, 0, session, fetch_no, ended, ended_no,
-    #worker, worker) .. common .. sub(raw, size + 1), marks
-end
-
--- Reads the strings of what is claimed: of as many as one answer can hold, but of one at least. The
--- rest is given back.
-local function read_claimed()
-  local raws, size, step = {}, 0, 4
-  while #raws < #claimed and (size < ANSWER_SIZE or #raws == 0) do
-    local keys, most = {}, 1
-    for n = #raws + 1, math.min(#raws + step, #claimed) do
-      keys[#keys + 1] = T .. 'j:' .. claimed[n].id
-    end
-    for _, raw in ipairs(call('MGET', unpack(keys))) do
-      raws[#raws + 1] = raw
-      size = size + (raw and #raw or 0)
-      most = math.max(most, raw and #raw or 0)
-    end
-    step = math.max(1, math.min(500, math.floor((ANSWER_SIZE - size) / most)))
-  end
-  for n = #claimed, #raws + 1, -1 do
-    local job = claimed[n].job
-    if job then
-      groups.end_run(job.group)
-      groups.add(job)
-    end
-    claimed[n] = nil
-  end
-  return raws
-end
-
--- Writes the claims; gives ids and strings in turn, and what belongs to them.
-local function write_claims(session, fetch_no, worker)
-  local raws = read_claimed()
-  local lines, failed, started = {}, {}, {}
-  local answer, extras, values, holds, count = {}, {}, {}, {}, 0
-  for n, claim in ipairs(claimed) do
-    local id, name, queue = claim.id, claim.line, claim.queue
-    local line = lines[name]
-    if line then
-      line[#line + 1] = id
-    else
-      lines[name] = { id }
-      unsettled[name] = true
-    end
-    if raws[n] then
-      local text, marks = claimed_string(raws[n], session, fetch_no, worker)
-      answer[count + 1], answer[count + 2] = id, text
-      values[count + 1], values[count + 2] = T .. 'j:' .. id, text
-      holds[count + 1], holds[count + 2] = fetch_no, id
-      if marks ~= 0 then
-        add_extras(extras, count / 2, id, text)
-        if band(marks, FAILED) ~= 0 then
-          failed[queue] = failed[queue] or {}
-          table.insert(failed[queue], id)
-        end
-      end
-      count = count + 2
-      started[queue] = (started[queue] or 0) + 1
-    end
-  end
-  for name, ids in pairs(lines) do call('ZREM', T .. 'l:' .. name, unpack(ids)) end
-  if count > 0 then
-    call('MSET', unpack(values))
-    call('ZADD', T .. 'c:' .. session, unpack(holds))
-  end
-  for queue, number in pairs(started) do call('HINCRBY', T .. 'r', queue, number) end
-  for queue, ids in pairs(failed) do call('ZREM', T .. 'f:' .. queue, unpack(ids)) end
-  return answer, extras
-end
-
 -- Whether a line has a due job of a group that is not skipped.
 local function has_claimable(queue, name, kind)
   local line = { name = name, queue = queue, kind = kind, skipped = 0 }
@@ -377,11 +179,11 @@ end
 local function fetch(text)
   local session = sub(text, 1, 16)
   local fetch_no, limit, worker, asked = unpack(cmsgpack.unpack(sub(text, 17)))
-  if call('HGET', T .. 's:' .. session, 'open') ~= '1' then return { 1, -2, {}, {}, {} } end
+  if ask('HGET', T .. 's:' .. session, 'open') ~= '1' then return { 1, -2, {}, {}, {} } end
   local queues, paused, names = {}, {}, {}
   for _, each in ipairs(asked) do
     local name, most, kinds, skip = unpack(each)
-    if call('HGET', T .. 'p', name) == '1' then
+    if ask('HGET', T .. 'p', name) == '1' then
       paused[#paused + 1] = name
     else
       local queue = { name = name, limit = most, kinds = kinds or nil, skip = skip and {} or nil }
@@ -398,17 +200,31 @@ local function fetch(text)
     names[#names + 1] = name
   end
   if limit <= 0 then return { 0, -2, paused, {}, {} } end
-  local room = math.min(limit, MAX_FETCH)
-  for _, queue in ipairs(queues) do
-    if room <= 0 then break end
-    room = room - take_queue(queue, room)
+  -- When something cannot be read or written nothing is claimed.
+  local ok, jobs, extras, write_claims = pcall(function()
+    local room = math.min(limit, MAX_FETCH)
+    for _, queue in ipairs(queues) do
+      if room <= 0 then break end
+      room = room - take_queue(queue, room)
+    end
+    return make_claims(session, fetch_no, worker)
+  end)
+  if not ok then
+    give_back(0)
+    settle_lines()
+    error(jobs)
   end
-  local jobs, extras = write_claims(session, fetch_no, worker)
+  write_claims()
   settle_lines()
   if #jobs < 2 * limit and #names > 0 then call('SREM', T .. 'told', unpack(names)) end
   local due = #queues == 0 and -2 or math.huge
   for _, queue in ipairs(queues) do
-    if queue.limit > 0 and due ~= 0 then due = math.min(due, next_due(queue) - now) end
+    if queue.limit > 0 and due ~= 0 then
+      -- What only tells when to come again undoes no claim.
+      local known, at = pcall(next_due, queue)
+      due = known and math.min(due, at - now) or -2
+      if not known then break end
+    end
   end
   settle_lines()
   return { 0, due == math.huge and -1 or due, paused, jobs, extras }

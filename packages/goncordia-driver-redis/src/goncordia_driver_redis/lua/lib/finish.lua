@@ -55,6 +55,30 @@ local function keep_extra(job, field, text)
   job.marks = bit.bor(job.marks, HAS_EXTRAS)
 end
 
+-- Looks at the keys that change when a job enters or leaves a finished state.
+local function look_at_finished(job, name)
+  expect('ZCARD', T .. 'd:' .. name)
+  if job.unique then
+    expect('STRLEN', T .. 'u:' .. job.unique)
+    if job.hold ~= 0 then
+      expect('SCARD', T .. 'dk:' .. name)
+      expect('ZCARD', T .. 'dh:' .. name)
+    end
+  end
+end
+
+-- Looks at the keys that change when the claim of a running job ends; `given` as in a finish.
+local function look_at_end(job, to, given)
+  local cancel = band(job.marks, CANCEL_ASKED) ~= 0
+  local state = ENDS[to] or cancel and CANCELLED
+  expect('ZCARD', T .. 'c:' .. job.session)
+  if cancel then expect('SCARD', T .. 'cr:' .. job.session) end
+  if band(given, ERROR) ~= 0 then expect('LLEN', T .. 'e:' .. job.id) end
+  if band(given, OUTPUT + CHECKPOINT) ~= 0 then expect('HLEN', T .. 'x:' .. job.id) end
+  if job.group then (groups or make_groups()).look_at_runs(job.group) end
+  if state then look_at_finished(job, STATES[state]) else look_at_waiting(job) end
+end
+
 -- The claim of a running job ends.
 local function end_claim(job, to, when, number, problem, output, checkpoint)
   let_go(job.session, job.id)
@@ -80,14 +104,14 @@ local function end_claim(job, to, when, number, problem, output, checkpoint)
   store_job(job)
 end
 
--- One finish; gives its status and the job's reported state in one number.
-local function finish(raw, text)
+-- One finish of a job, if there is such a job; gives its status and the job's reported state in one
+-- number.
+local function finish(job, text)
   local id, session, fetch_no, to, given, number, at = read('<c16c16dBBd', text)
-  if not raw then
+  if not job then
     if call('ZSCORE', T .. 'c:' .. session, id) then let_go(session, id) end
     return GONE * 16
   end
-  local job = parse_job(id, raw)
   if job.state ~= RUNNING or job.session ~= session or job.fetch_no ~= fetch_no then
     local before = job.ended == session and job.ended_no == fetch_no and session ~= NOBODY
     return (before and ALREADY or STALE) * 16 + reported(job) + 1

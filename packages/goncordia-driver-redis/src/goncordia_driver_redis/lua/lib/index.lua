@@ -3,7 +3,7 @@
 -- `i` has the starts of chunks, by their bytes; chunk `i:<start>` is the ids from that start to the
 -- next, one behind the other, in no order, and may hold ids that are gone: `in` counts them.
 local function chunk_of(id)
-  return call('ZREVRANGEBYLEX', T .. 'i', '[' .. id, '-', 'LIMIT', 0, 1)[1]
+  return ask('ZREVRANGEBYLEX', T .. 'i', '[' .. id, '-', 'LIMIT', 0, 1)[1]
 end
 
 -- What few calls need, made when it is needed: cutting chunks, and removing ids.
@@ -37,10 +37,8 @@ local function index_upkeep()
     end
   end
 
-  -- The job of this id is gone.
-  local function remove(id)
-    local start = chunk_of(id)
-    if not start then return end
+  -- A job is gone whose id is in this chunk.
+  local function remove(start)
     local key = T .. 'i:' .. start
     local all, gone = call('STRLEN', key) / 16, call('HINCRBY', T .. 'in', start, 1)
     if gone < all and gone * 4 < all * 3 then return end

@@ -32,7 +32,7 @@ end
 -- The beginning of a job's string: all of its header; nil when there is no such job.
 local function job_header(id)
   local key = T .. 'j:' .. id
-  local raw = call('GETRANGE', key, 0, 255)
+  local raw = ask('GETRANGE', key, 0, 255)
   if raw == '' then return nil end
   local size = byte(raw, 2) + 256 * byte(raw, 3)
   if size > #raw then raw = call('GETRANGE', key, 0, size - 1) end

@@ -7,7 +7,7 @@ end
 
 -- The job that holds the key now, or nil.
 local function key_holder(unique)
-  local id = call('GET', T .. 'u:' .. unique)
+  local id = ask('GET', T .. 'u:' .. unique)
   local job = id and read_job(id)
   return job and holds_key(job) and job or nil
 end

@@ -18,11 +18,42 @@ local function make_groups()
   end
 
   -- Queue, kind and line of a lane.
+  local parts = {}
   local function lane_parts(lane)
-    local priority, size, at = string.match(lane, '^%d+:(-?%d+):(%d+):()')
-    local queue = sub(lane, at, at + size - 1)
-    local kind = sub(lane, string.match(lane, '^:%d+:()', at + size))
-    return queue, kind, line_name(priority, 'g', queue, kind)
+    if not parts[lane] then
+      local priority, size, at = string.match(lane, '^%d+:(-?%d+):(%d+):()')
+      local queue = sub(lane, at, at + size - 1)
+      local kind = sub(lane, string.match(lane, '^:%d+:()', at + size))
+      parts[lane] = { queue, kind, line_name(priority, 'g', queue, kind) }
+    end
+    return unpack(parts[lane])
+  end
+
+  -- The lanes of a group; read once, until there is another or one less.
+  local lanes = {}
+  local function lanes_of(group)
+    if not lanes[group] then lanes[group] = ask('SMEMBERS', T .. 'gl:' .. group) end
+    return lanes[group]
+  end
+
+  -- Looks at the keys that change when a job of the group begins or ceases to run: of all lanes
+  -- the first may be shown or hidden.
+  local function look_at_runs(group)
+    expect('HLEN', T .. 'gr')
+    for _, lane in ipairs(lanes_of(group)) do
+      expect('ZCARD', lane_key(group, lane))
+      look_at_line(lane_parts(lane))
+    end
+  end
+
+  -- The same for a job that begins or ceases to wait.
+  local function look_at_grouped(job)
+    expect('HLEN', T .. 'gr')
+    lanes_of(job.group)
+    expect('ZCARD', lane_key(job.group, lane_name(job)))
+    expect('ZCARD', parked_key(job.queue, job.kind))
+    expect('SCARD', T .. 'hg:' .. job.queue)
+    look_at_line(job.queue, job.kind, line_name(job.priority, 'g', job.queue, job.kind))
   end
 
   local function running_of(group)
@@ -59,7 +90,7 @@ local function make_groups()
 
   -- The lanes of a group that have exactly this limit.
   local function each_lane(group, limit, act)
-    for _, lane in ipairs(call('SMEMBERS', T .. 'gl:' .. group)) do
+    for _, lane in ipairs(lanes_of(group)) do
       if tonumber(string.match(lane, '^%d+')) == limit then act(group, lane) end
     end
   end
@@ -69,7 +100,10 @@ local function make_groups()
     local key = lane_key(group, lane)
     local first, _, gone = first_of(key)
     call('ZADD', key, job.run_at, job.id)
-    if not first then call('SADD', T .. 'gl:' .. group, lane) end
+    if not first then
+      call('SADD', T .. 'gl:' .. group, lane)
+      lanes[group] = nil
+    end
     call('ZADD', parked_key(job.queue, job.kind), job.run_at, job.id)
     call('SADD', T .. 'hg:' .. job.queue, job.kind)
     if running_of(group) >= job.limit then return end
@@ -92,7 +126,10 @@ local function make_groups()
       line_remove(line_name(job.priority, 'g', job.queue, job.kind), job.id)
       if running_of(group) < job.limit then show(group, lane) end
     end
-    if call('EXISTS', key) == 0 then call('SREM', T .. 'gl:' .. group, lane) end
+    if call('EXISTS', key) == 0 then
+      call('SREM', T .. 'gl:' .. group, lane)
+      lanes[group] = nil
+    end
   end
 
   -- One more job of the group runs: when that fills lanes, they are hidden.
@@ -108,8 +145,16 @@ local function make_groups()
   end
 
   groups = { add = add_grouped, remove = remove_grouped, begin_run = begin_group_run,
-    end_run = end_group_run, lane_name = lane_name, lane_key = lane_key }
+    end_run = end_group_run, lane_name = lane_name, lane_key = lane_key, look_at_runs = look_at_runs,
+    look_at_waiting = look_at_grouped }
   return groups
+end
+
+-- Looks at the keys that change when the job begins or ceases to wait.
+local function look_at_waiting(job)
+  expect('ZCARD', T .. 'f:' .. job.queue)
+  if job.group then return (groups or make_groups()).look_at_waiting(job) end
+  look_at_line(job.queue, job.kind, line_name(job.priority, 'p', job.queue, job.kind))
 end
 
 -- The job waits from now on.

@@ -6,7 +6,7 @@
 local due_queues, later_queues, told, cancels = {}, {}, {}, {}
 
 local function is_told(queue)
-  if told[queue] == nil then told[queue] = call('SISMEMBER', T .. 'told', queue) end
+  if told[queue] == nil then told[queue] = ask('SISMEMBER', T .. 'told', queue) end
   return told[queue] == 1
 end
 
