@@ -6,9 +6,11 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 import pytest
+import redis
 
-from goncordia.driver import AnyDriver
+from goncordia.driver import AnyDriver, FetchRequest, NewJob, PruneRequest, QueueFetch
 from goncordia.errors import ConfigurationError
+from goncordia.ids import new_session_id
 from goncordia_conformance.commands import doctor_before_and_after
 from goncordia_conformance.servers.redis import RedisServer
 from goncordia_driver_redis import RedisDriver
@@ -89,6 +91,27 @@ async def test_rights(a_server: Servers) -> None:
             (finding,) = await driver.check()
         assert finding.level == "error"
         assert "its user lacks a right (NOPERM" in finding.message
+
+
+async def test_what_nobody_holds(a_server: Servers, new_job: Callable[..., NewJob]) -> None:
+    with a_server(**GOOD) as server:
+        async with RedisDriver(server.url) as driver:
+            await driver.migrate()
+            executor, session = driver.executor(), new_session_id()
+            jobs = [new_job(), new_job()]
+            await executor.insert_many(jobs)
+            await executor.session_open(session, "w", 60)
+            request = FetchRequest(session, 1, 2, (QueueFetch("default", 2),), "w")
+            assert len((await executor.fetch(request)).jobs) == 2
+            assert await driver.check() == []
+            with redis.Redis.from_url(server.url) as client:
+                client.zrem(b"{goncordia}:c:" + session.bytes, jobs[1].id.bytes)
+            (finding,) = await driver.check()
+            assert finding.level == "error"
+            assert "2 running jobs are counted, and worker pools hold 1" in finding.message
+            assert f"held by nobody: {jobs[1].id}. Any worker pool mends" in finding.message
+            await executor.prune(PruneRequest())
+            assert await driver.check() == []
 
 
 async def test_what_an_enqueue_is_to_wait_for(a_server: Servers) -> None:

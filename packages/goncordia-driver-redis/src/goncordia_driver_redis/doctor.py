@@ -12,6 +12,7 @@ from goncordia.driver.connections.pools import Pool
 from goncordia_driver_redis.clients.links import AsyncLink, connect
 from goncordia_driver_redis.durability import Durability
 from goncordia_driver_redis.errors import ACL, DOCS, ERRORS, code_of
+from goncordia_driver_redis.operations import Operations
 from goncordia_driver_redis.runner import Runner
 from goncordia_driver_redis.server import INFO, read_info
 
@@ -19,19 +20,26 @@ __all__ = ["examine"]
 
 _FULL: Final = 0.9
 """The share of ``maxmemory`` from which on there is something to say."""
+_NAMED: Final = 10
+"""How many jobs are named at most that nobody holds."""
 _SETTINGS: Final = (b"maxmemory-policy", b"maxmemory", b"appendonly", b"appendfsync", b"save")
 
 
 async def examine(
-    pool: Pool[AsyncLink], runner: Runner, channel: bytes, durability: Durability
+    pool: Pool[AsyncLink],
+    runner: Runner,
+    operations: Operations,
+    channel: bytes,
+    durability: Durability,
 ) -> list[Finding]:
-    """What there is to say of a server with an installation.
+    """What there is to say of a server with an installation, and of what runs.
 
     What the user may not ask for is passed over: managed servers hide their settings.
 
     Args:
         pool: the running event loop's.
         runner: asks.
+        operations: the driver's.
         channel: what listeners listen to.
         durability: what an enqueue waits for.
     """
@@ -47,6 +55,7 @@ async def examine(
         *_persistence(info, settings),
         *_replication(info, durability),
         *(Finding("error", str(each)) for each in durability.unmet(info)),
+        *await _running(pool, runner, operations),
         *await _hearing(runner, channel),
     ]
 
@@ -122,6 +131,25 @@ def _replication(info: Mapping[str, str], durability: Durability) -> Iterator[Fi
             "there are replicas, and an enqueue does not wait for them: a failover may lose what "
             f"was enqueued just before. replicas=1 makes it wait; see {DOCS}/durability.md",
         )
+
+
+async def _running(pool: Pool[AsyncLink], runner: Runner, operations: Operations) -> list[Finding]:
+    """Whether what runs is held, and what is held runs."""
+    sums = await runner.run(pool, operations.running())
+    if sums.counted == sums.held:
+        return []
+    ids = await runner.run(pool, operations.strays(_NAMED))
+    return [
+        Finding(
+            "error",
+            f"{sums.counted} running jobs are counted, and worker pools hold {sums.held}: keys of "
+            "ours were evicted, or deleted by hand"
+            + (f"; held by nobody: {', '.join(map(str, ids))}" if ids else "")
+            + ". Any worker pool mends that within its retention's interval, a minute, and runs "
+            "again what nobody holds. Set maxmemory-policy to noeviction, and see who else writes "
+            f"below our prefix; more in {DOCS}/failures.md",
+        )
+    ]
 
 
 async def _hearing(runner: Runner, channel: bytes) -> list[Finding]:

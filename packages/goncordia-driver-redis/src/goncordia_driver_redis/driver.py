@@ -214,7 +214,9 @@ class RedisDriver(BaseDriver[NoTransactions, NoTransactions]):
             await self._runner.run(pool, verify(self._operations, self.prefix))
         except (ConfigurationError, MigrationRequiredError) as error:
             return [Finding("error", str(error))]
-        return await examine(pool, self._runner, self._keys.channel, self._durability)
+        return await examine(
+            pool, self._runner, self._operations, self._keys.channel, self._durability
+        )
 
     async def aclose(self) -> None:
         """Close the driver's own connections; what was passed in stays as it is."""

@@ -18,7 +18,6 @@ from goncordia.driver import (
     Change,
     ChangeAction,
     Finish,
-    JobRow,
     Mark,
     PruneRequest,
     QueueFetch,
@@ -34,9 +33,9 @@ KEY = b"\x00key" * 8
 ERROR = AttemptError(1, MockClock().now(), "E", "it failed")
 ASKER = UUID(int=9)
 READS = set(
-    b"ECHO EXISTS GET GETRANGE HGET HEXISTS HLEN HMGET HVALS LLEN LRANGE MGET SCARD SISMEMBER"
-    b" SMEMBERS SSCAN STRLEN TIME TYPE ZCARD ZCOUNT ZMSCORE ZRANGE ZRANGEBYSCORE ZREVRANGEBYLEX"
-    b" ZSCORE SPUBLISH".split()
+    b"ECHO EXISTS GET GETRANGE HGET HGETALL HEXISTS HLEN HMGET HVALS LLEN LRANGE MGET SCARD"
+    b" SISMEMBER SMEMBERS SSCAN STRLEN TIME TYPE ZCARD ZCOUNT ZMSCORE ZRANGE ZRANGEBYSCORE"
+    b" ZREVRANGEBYLEX ZSCORE SPUBLISH".split()
 )
 OF_ONE_TYPE = set(b"APPEND HDEL HINCRBY HSET INCR LTRIM RPUSH SADD SETRANGE SREM ZADD ZREM".split())
 OF_ANY_TYPE = {b"DEL", b"EXPIRE", b"SET", b"MSET"}
@@ -51,31 +50,34 @@ def _waits(bare: Any, **fields: Any) -> Any:
     return bare.add(**fields)
 
 
-def _runs(bare: Any, **fields: Any) -> JobRow:
+def _runs(bare: Any, **fields: Any) -> Any:
     """A job that runs, and others like it that wait."""
     bare.open()
     bare.add(**fields)
     (row,) = bare.claim()
     bare.add(**fields | ({"unique_key": None} if "unique_key" in fields else {}))
-    return row  # type: ignore[no-any-return]  # bare is Any
+    return row
 
 
-def _failed(bare: Any, **fields: Any) -> UUID:
+def _failed(bare: Any, **fields: Any) -> Any:
     """A job that waits after a failure."""
     row = _runs(bare, **fields)
     bare(bare.ops.finish_many([Finish(row.claim, "retry", error=ERROR, checkpoint=b"c")]))
     return row.id
 
 
-def _finished(bare: Any, **fields: Any) -> UUID:
+def _finished(bare: Any, **fields: Any) -> Any:
     row = _runs(bare, **fields)
     bare(bare.ops.finish_many([Finish(row.claim, "complete", output=b"1")]))
     return row.id
 
 
-def _first_of(operation: Op[Any]) -> Op[None]:
-    """Its first call."""
-    yield next(operation)
+def _first_of(operation: Op[Any], calls: int = 1) -> Op[None]:
+    """Its first calls."""
+    call = next(operation)
+    for _ in range(1, calls):
+        call = operation.send((yield call))
+    yield call
 
 
 def _inserting(**fields: Any) -> World:
@@ -181,6 +183,20 @@ def _forgetful(bare: Any) -> Act:
     return lambda: bare(bare.ops.prune(PruneRequest()))
 
 
+def _adopting(bare: Any) -> Act:
+    row = _runs(bare)
+    bare.client.delete(bare.key(b"c:" + row.claim.session.bytes), bare.key(b"so"))
+    return lambda: bare(_first_of(bare.ops.mend(), 3))
+
+
+def _recounting(bare: Any) -> Act:
+    ids = [_runs(bare, **GROUP).id, _runs(bare, queue="default").id]
+    bare(bare.ops.change_many([Change(ids[1], "cancel")]))
+    bare.client.delete(*[bare.key(b"j:" + each.bytes) for each in ids], bare.key(b"qs"))
+    bare.client.hset(bare.key(b"r"), "default", 5)
+    return lambda: bare(bare.ops.mend())
+
+
 def _putting(value: bytes | None) -> World:
     def world(bare: Any) -> Act:
         version = bare(bare.ops.record_put("r", b"1", 0, b"a" * 16)).version
@@ -189,9 +205,9 @@ def _putting(value: bytes | None) -> World:
     return world
 
 
-GROUP = {"group": "g", "group_limit": 1}
-HELD = {"unique_key": KEY, "unique_hold": At(MockClock().now() + timedelta(days=1))}
-KEPT = {"unique_key": KEY, "unique_hold": "until_deleted"}
+GROUP: dict[str, Any] = {"group": "g", "group_limit": 1}
+HELD: dict[str, Any] = {"unique_key": KEY, "unique_hold": At(MockClock().now() + timedelta(days=1))}
+KEPT: dict[str, Any] = {"unique_key": KEY, "unique_hold": "until_deleted"}
 
 WORLDS: dict[str, World] = {
     "insert": _inserting(),
@@ -236,6 +252,8 @@ WORLDS: dict[str, World] = {
     "prune": _pruning,
     "prune, holds that are over": _freeing,
     "forget queues": _forgetful,
+    "adopt": _adopting,
+    "recount": _recounting,
     "pause": lambda bare: lambda: bare(bare.ops.queue_pause("q")),
     "put": _putting(b"2"),
     "put, delete": _putting(None),

@@ -22,7 +22,7 @@ if #ARGV > 3 then
       jobs[id] = job
     end
     if not job then
-      expect('ZCARD', T .. 'c:' .. sub(text, 17, 32))
+      look_at_drop(sub(text, 17, 32))
     elseif job.state == RUNNING then
       local to, given = byte(text, 41, 42)
       local plain = not (job.group or job.unique) and given < 8 and job.marks < CANCEL_ASKED

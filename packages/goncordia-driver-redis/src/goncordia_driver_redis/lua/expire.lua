@@ -27,11 +27,12 @@ for _, session in ipairs(ended) do
       give(jobs, extras, id, raw)
       room = room - 1
     else
+      look_at_drop(session)
       gone[#gone + 1] = { session, id }
     end
   end
 end
 for _, session in ipairs(silent) do end_session(session) end
-for _, each in ipairs(gone) do let_go(unpack(each)) end
+for _, each in ipairs(gone) do drop(unpack(each)) end
 settle_claims()
 return { now, jobs, extras }

@@ -9,8 +9,11 @@ if open ~= '1' then return false end
 expect('ZCARD', T .. 'so')
 local cancels = {}
 for _, id in ipairs(ask('SMEMBERS', T .. 'cr:' .. ARGV[2])) do
-  cancels[#cancels + 1] = id
-  cancels[#cancels + 1] = tonumber(ask('ZSCORE', T .. 'c:' .. ARGV[2], id))
+  local fetch_no = ask('ZSCORE', T .. 'c:' .. ARGV[2], id)
+  if fetch_no then
+    cancels[#cancels + 1] = id
+    cancels[#cancels + 1] = tonumber(fetch_no)
+  end
 end
 if now - beat > lease / 2 then call('HSET', key, 'since', now) end
 call('HSET', key, 'lease', ARGV[3], 'beat', now)

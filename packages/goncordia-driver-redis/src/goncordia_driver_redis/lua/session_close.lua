@@ -15,14 +15,14 @@ if #ids > 0 then
 end
 for n, id in ipairs(ids) do
   jobs[n] = read_job(id) or false
-  if jobs[n] then look_at_end(jobs[n], RELEASE, 0) end
+  if jobs[n] then look_at_end(jobs[n], RELEASE, 0) else look_at_drop(session) end
 end
 if open == '1' then
   call('HSET', T .. 's:' .. session, 'closing', 1)
   end_session(session)
 end
 for n, id in ipairs(ids) do
-  if jobs[n] then end_claim(jobs[n], RELEASE, NOW) else let_go(session, id) end
+  if jobs[n] then end_claim(jobs[n], RELEASE, NOW) else drop(session, id) end
 end
 settle_claims()
 settle_lines()

@@ -10,7 +10,7 @@ from goncordia_driver_redis.keys import Keys
 from goncordia_driver_redis.operations.call import Argument, Call, Script
 from goncordia_driver_redis.wire.times import micros
 
-__all__ = ["Topic", "nothing"]
+__all__ = ["Topic", "as_it_is", "nothing"]
 
 T = TypeVar("T")
 
@@ -38,6 +38,11 @@ class Topic:
     ) -> Call[T]:
         time: Argument = b"" if self._clock is None else micros(self._clock.now())
         return Call(script, self._keys.tag, (time, *arguments), parse)
+
+
+def as_it_is(answer: Any) -> Any:
+    """Of an answer that needs no reading."""
+    return answer
 
 
 def nothing(_: Any) -> None:

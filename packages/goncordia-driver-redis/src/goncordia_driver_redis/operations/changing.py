@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from goncordia.driver import Change, Changed, PruneRequest
 from goncordia_driver_redis.lua.library import load_script
-from goncordia_driver_redis.operations.base import Topic
 from goncordia_driver_redis.operations.call import Op
+from goncordia_driver_redis.operations.mending import Mending
 from goncordia_driver_redis.wire.replies import read_changes
 from goncordia_driver_redis.wire.requests import encode_change
 from goncordia_driver_redis.wire.times import micros
@@ -22,7 +22,7 @@ _CHANGED: Final = 200
 _PRUNED: Final = 200
 
 
-class Changing(Topic):
+class Changing(Mending):
     """Each change for itself."""
 
     def change_many(self, changes: Sequence[Change]) -> Op[list[Changed]]:
@@ -34,7 +34,10 @@ class Changing(Topic):
         return answers
 
     def prune(self, request: PruneRequest) -> Op[int]:
-        """See :meth:`BaseExecutor.prune`. Queues that have run empty are forgotten as well."""
+        """See :meth:`BaseExecutor.prune`. Queues that have run empty are forgotten as well.
+
+        And what was lost is mended: of all that is called now and then, this is called least.
+        """
         total = 0
         for name in ("completed", "discarded", "cancelled"):
             before = getattr(request, name)
@@ -46,11 +49,16 @@ class Changing(Topic):
                 total += gone
                 if freed < step and gone < step:
                     break
-        cursor = b"0" if total < request.limit else b""
+        if total < request.limit:
+            yield from self.mend()
+            yield from self._forget_queues()
+        return total
+
+    def _forget_queues(self) -> Op[None]:
+        cursor = b"0"
         while cursor:
             found: bytes = yield self._call(_FORGET, bytes, cursor)
             cursor = found if found != b"0" else b""
-        return total
 
 
 def _two(answer: Any) -> tuple[int, int]:

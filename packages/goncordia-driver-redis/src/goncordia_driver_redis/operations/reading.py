@@ -10,6 +10,7 @@ from uuid import UUID
 from goncordia.driver import FINISHED_STATES, JobRow, JobState, ListFilter, Page
 from goncordia.errors import InvalidCursorError
 from goncordia_driver_redis.lua.library import load_script
+from goncordia_driver_redis.operations.base import as_it_is
 from goncordia_driver_redis.operations.call import Op
 from goncordia_driver_redis.operations.queues import Queues
 from goncordia_driver_redis.wire.replies import read_jobs, read_pairs
@@ -70,7 +71,7 @@ class Reading(Queues):
         """All jobs, by the lengths of the index."""
         total, bound = 0, b"-"
         while bound:
-            count, last = yield self._call(_COUNT_ALL, _as_it_is, bound, _CHUNKS)
+            count, last = yield self._call(_COUNT_ALL, as_it_is, bound, _CHUNKS)
             total += count
             bound = last and b"(" + last
         return total
@@ -79,7 +80,7 @@ class Reading(Queues):
         """The jobs in these states, by the lengths of what they stand in."""
         total = 0
         if finished := states & FINISHED_STATES:
-            total += sum((yield self._call_with(_COUNT_FINISHED, _as_it_is, sorted(finished))))
+            total += sum((yield self._call_with(_COUNT_FINISHED, as_it_is, sorted(finished))))
         if waiting := states - FINISHED_STATES:
             for queue in (yield from self.queue_stats()):
                 total += sum(getattr(queue, state) for state in waiting)
@@ -98,7 +99,7 @@ class Reading(Queues):
         passed, ids = 0, b""
         bound = b"+" if page is None else b"(" + page
         if where.states and where.states <= _LISTED:
-            few = yield self._call(_STATE_IDS, _as_it_is, _FEW, *sorted(where.states))
+            few = yield self._call(_STATE_IDS, as_it_is, _FEW, *sorted(where.states))
             if few is not None:
                 ids, bound = _newest_first(few, page), b""
         while True:
@@ -130,7 +131,3 @@ def _newest_first(chunk: bytes, below: bytes | None) -> bytes:
 def _read_scan(answer: Any) -> tuple[list[JobRow], int, int, bytes, bytes]:
     now, pairs, extras, passed, seen, start, chunk = answer
     return read_pairs(now, pairs, extras), passed, seen, start, chunk
-
-
-def _as_it_is(answer: Any) -> Any:
-    return answer

@@ -66,8 +66,7 @@ local function take(line)
   if line.grouped then
     claim.job = line.job
     groups = groups or make_groups()
-    groups.look_at_waiting(line.job)
-    groups.look_at_runs(line.job.group)
+    groups.look_at_claim(line.job)
     groups.begin_run(line.job.group)
     groups.remove(line.job)
   end

@@ -21,6 +21,17 @@ local function let_go(session, id)
   end
 end
 
+-- The same for a job whose string is gone, as after an eviction; and the look at what that changes.
+local function drop(session, id)
+  let_go(session, id)
+  call('SREM', T .. 'cr:' .. session, id)
+end
+
+local function look_at_drop(session)
+  expect('ZCARD', T .. 'c:' .. session)
+  expect('SCARD', T .. 'cr:' .. session)
+end
+
 -- The job, which neither waits nor runs any more, is over.
 local function enter_finished(job, state)
   job.state, job.finished = state, now
@@ -109,7 +120,7 @@ end
 local function finish(job, text)
   local id, session, fetch_no, to, given, number, at = read('<c16c16dBBd', text)
   if not job then
-    if call('ZSCORE', T .. 'c:' .. session, id) then let_go(session, id) end
+    if call('ZSCORE', T .. 'c:' .. session, id) then drop(session, id) end
     return GONE * 16
   end
   if job.state ~= RUNNING or job.session ~= session or job.fetch_no ~= fetch_no then

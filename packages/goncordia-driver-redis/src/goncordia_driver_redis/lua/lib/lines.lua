@@ -30,6 +30,8 @@ end
 
 -- Looks at the keys that a line needs.
 local function look_at_line(queue, kind, name)
+  if looked[name] then return end
+  looked[name] = true
   expect('ZCARD', T .. 'l:' .. name)
   expect('ZCARD', heads_key(queue, kind))
   expect('SCARD', T .. 'hq:' .. queue)

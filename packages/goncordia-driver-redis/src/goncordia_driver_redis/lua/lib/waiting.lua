@@ -38,12 +38,22 @@ local function make_groups()
 
   -- Looks at the keys that change when a job of the group begins or ceases to run: of all lanes
   -- the first may be shown or hidden.
+  local seen = {}
   local function look_at_runs(group)
+    if seen[group] then return end
+    seen[group] = true
     expect('HLEN', T .. 'gr')
     for _, lane in ipairs(lanes_of(group)) do
       expect('ZCARD', lane_key(group, lane))
       look_at_line(lane_parts(lane))
     end
+  end
+
+  -- The same for a job that is claimed.
+  local function look_at_claim(job)
+    look_at_runs(job.group)
+    expect('ZCARD', parked_key(job.queue, job.kind))
+    expect('SCARD', T .. 'hg:' .. job.queue)
   end
 
   -- The same for a job that begins or ceases to wait.
@@ -145,8 +155,8 @@ local function make_groups()
   end
 
   groups = { add = add_grouped, remove = remove_grouped, begin_run = begin_group_run,
-    end_run = end_group_run, lane_name = lane_name, lane_key = lane_key, look_at_runs = look_at_runs,
-    look_at_waiting = look_at_grouped }
+    end_run = end_group_run, lane_name = lane_name, lane_key = lane_key,
+    look_at_runs = look_at_runs, look_at_claim = look_at_claim, look_at_waiting = look_at_grouped }
   return groups
 end
 
