@@ -28,7 +28,13 @@ from goncordia import (
     WorkerPool,
 )
 from goncordia.driver import FetchRequest, Finish, Mark, PruneRequest, QueueFetch
+from goncordia_conformance.backends import needed
+from goncordia_conformance.servers.guard import guarded
+from goncordia_conformance.servers.redis import TESTS, RedisServer, find_here
 from goncordia_driver_redis import RedisDriver
+from goncordia_driver_redis.operations import MAX_FETCH, MAX_INSERT
+from goncordia_driver_redis.operations.claiming import MAX_FINISH
+from goncordia_driver_redis.wire.layout import NUMBERS
 
 PAGE = Path(__file__).parents[1] / "redis" / "acl.md"
 LEASE = 30.0
@@ -294,6 +300,69 @@ async def test_what_a_cluster_needs_besides(provide: Callable[[str], None]) -> N
     with pytest.raises(REFUSED) as caught:
         await enqueues(theirs)
     assert SAYS.search(str(caught.value))
+
+
+async def until(is_so: Callable[[], bool]) -> None:
+    async with asyncio.timeout(SECONDS):
+        while True:
+            if is_so():
+                return
+            await asyncio.sleep(0.01)
+
+
+async def test_what_waiting_needs_besides(request: pytest.FixtureRequest) -> None:
+    safe, info = "%W~{goncordia}:safe", "+info"
+    assert f"add `{safe}` for `shop_web`" in PAGE.read_text()
+    assert f"And add `{info}`" in PAGE.read_text()
+    program = needed("redis", request.config, find_here)
+    primary = RedisServer.create(program, TESTS | {"repl-diskless-sync-delay": "0"})
+    replica = RedisServer.create(program)
+    with guarded(primary.run), guarded(replica.run), redis.Redis.from_url(primary.url) as admin:
+        server = Server(primary.url)
+        server.user = "shop_web"
+
+        async def enqueue(*more: str, seconds: int = 2 * SECONDS) -> None:
+            server.give([*rules("shop_web"), *more])
+            url = f"{server.theirs}?replicas=1&socket_timeout={seconds}"
+            async with RedisDriver.from_url(url) as driver:
+                await Client(driver).enqueue(Ping())
+
+        def replicas(number: int) -> bool:
+            return primary.info("replication")["connected_slaves"] == str(number)
+
+        async with RedisDriver(primary.url) as driver:
+            await driver.migrate()
+        replica.ask("REPLICAOF", "127.0.0.1", str(primary.port))
+        await until(lambda: replica.info("replication").get("master_link_status") == "up")
+        await enqueue(safe, info)
+        with pytest.raises(DriverError, match="whether it is safe cannot be told") as caught:
+            await enqueue(info)
+        assert "NOPERM" in str(caught.value)
+        replica.ask("REPLICAOF", "NO", "ONE")
+        await until(lambda: replicas(0))
+        before = admin.dbsize()
+        with pytest.raises(DriverError, match="replicas: the primary has 0") as caught:
+            await enqueue(safe, info)
+        assert (caught.value.outcome, admin.dbsize()) == ("not_applied", before)
+        with pytest.raises(DriverError, match="not on 1 of 1 replicas") as caught:
+            await enqueue(safe, seconds=2)
+        assert (caught.value.outcome, admin.dbsize()) == ("unknown", before + 1)
+        server.admin.close()
+
+
+def test_the_bounds_are_told() -> None:
+    """Of one answer and of one request, on the page of sizing."""
+    text = PAGE.with_name("sizing.md").read_text()
+    mebi = 1 << 20
+    claims = f"{MAX_FETCH:,} jobs, and about {NUMBERS['ANSWER_SIZE'] // mebi} MiB of them"
+    assert f"| claims | {claims}" in text
+    assert f"about {NUMBERS['READ_SIZE'] // mebi} MiB, then the next" in text
+    assert f"| inserts | {MAX_INSERT:,} jobs" in text
+    assert f"| results | {MAX_FINISH}" in text
+    assert f"With more than {NUMBERS['FEW_LINES']} priorities" in text
+    most = RedisDriver("redis://localhost").capabilities.max_payload
+    assert most is not None
+    assert f"{most // mebi} MiB of args" in text
 
 
 async def test_every_key_is_told(server: Server) -> None:

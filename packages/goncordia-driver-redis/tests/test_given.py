@@ -14,9 +14,12 @@ import redis.asyncio.cluster
 import redis.asyncio.sentinel
 import redis.cluster
 import redis.sentinel
+from redis.credentials import StreamingCredentialProvider
 
-from goncordia.driver import NewJob
+from goncordia.driver import ListFilter, NewJob
 from goncordia.errors import ConfigurationError
+from goncordia.ids import new_session_id
+from goncordia_conformance.servers.redis import RedisServer
 from goncordia_driver_redis import RedisDriver
 from goncordia_driver_redis.clients.given import place_of
 from goncordia_driver_redis.clients.parameters import Address
@@ -235,3 +238,72 @@ def test_other_wrong_values() -> None:
     ]:
         with pytest.raises(ConfigurationError, match=says):
             make(client, **{name: value})
+
+
+class Rotating(StreamingCredentialProvider):
+    """Gives the password that holds now; and keeps whom it is to tell."""
+
+    def __init__(self, user: str) -> None:
+        self.user = user
+        self.number = self.asked = 0
+        self.told: list[Callable[[Any], None]] = []
+
+    @property
+    def password(self) -> str:
+        return f"pw{self.number}"
+
+    def get_credentials(self) -> tuple[str, str]:
+        self.asked += 1
+        return self.user, self.password
+
+    async def get_credentials_async(self) -> tuple[str, str]:
+        return self.get_credentials()
+
+    def on_next(self, callback: Callable[[Any], None]) -> None:
+        self.told.append(callback)
+
+    def on_error(self, callback: Callable[[Exception], None]) -> None: ...
+
+    def is_streaming(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("kind", [redis.asyncio.Redis, redis.Redis])
+async def test_a_password_that_changes(server: RedisServer, new_job: NewJobs, kind: Any) -> None:
+    provider = Rotating("app")
+
+    def rotate() -> None:
+        provider.number += 1
+        words = ("resetpass", f">{provider.password}", "~*", "&*", "+@all")
+        server.ask("ACL", "SETUSER", "app", "on", *words)
+        server.ask("CLIENT", "KILL", "USER", "app")
+
+    rotate()
+    client = kind(port=server.port, credential_provider=provider)
+    theirs = list(provider.told)
+    driver = RedisDriver(client)
+    driver.migrate_sync()
+    synchronous = driver.sync_executor()
+    for _ in range(3):
+        assert synchronous.insert_many([new_job()])[0].status == "INSERTED"
+        if kind is redis.asyncio.Redis:
+            # What only reads is sent again when its connection is gone.
+            assert await driver.executor().count(ListFilter()) > 0
+            result = await driver.executor().insert_many([new_job()])
+            assert result[0].status == "INSERTED"
+            heart = driver.heartbeater()
+            assert heart is not None
+            assert not heart.beat(new_session_id(), 60).held
+            heart.close()
+        rotate()
+        asked = provider.asked
+        assert synchronous.count(ListFilter()) > 0
+        assert provider.asked > asked
+    # What it tells goes to the client that was given, as before.
+    assert provider.told == theirs
+    if kind is redis.asyncio.Redis:
+        await driver.aclose()
+        await client.aclose()
+    else:
+        driver.close()
+        client.close()

@@ -38,7 +38,7 @@ READS = set(
     b" ZREVRANGEBYLEX ZSCORE SPUBLISH".split()
 )
 OF_ONE_TYPE = set(b"APPEND HDEL HINCRBY HSET INCR LTRIM RPUSH SADD SETRANGE SREM ZADD ZREM".split())
-OF_ANY_TYPE = {b"DEL", b"EXPIRE", b"SET", b"MSET"}
+OF_ANY_TYPE = {b"DEL", b"EXPIRE", b"SET", b"MSET", b"MSETNX"}
 
 
 # ---------------------------------------------------------------- what is done
@@ -273,7 +273,7 @@ def _writes(commands: list[Command]) -> dict[bytes, set[bytes]]:
         if not command.in_script or name in READS:
             continue
         assert name in OF_ONE_TYPE | OF_ANY_TYPE, name
-        step = 2 if name == b"MSET" else 1 if name == b"DEL" else len(command.words)
+        step = 2 if name.startswith(b"MSET") else 1 if name == b"DEL" else len(command.words)
         for key in command.words[1::step]:
             written.setdefault(key, set()).add(name)
     return written

@@ -29,9 +29,10 @@ local function parked_key(queue, kind)
 end
 
 -- Looks at the keys that a line needs.
+local seen_lines = {}
 local function look_at_line(queue, kind, name)
-  if looked[name] then return end
-  looked[name] = true
+  if seen_lines[name] then return end
+  seen_lines[name] = true
   expect('ZCARD', T .. 'l:' .. name)
   expect('ZCARD', heads_key(queue, kind))
   expect('SCARD', T .. 'hq:' .. queue)
