@@ -315,7 +315,7 @@ async def test_what_waiting_needs_besides(request: pytest.FixtureRequest) -> Non
     assert f"add `{safe}` for `shop_web`" in PAGE.read_text()
     assert f"And add `{info}`" in PAGE.read_text()
     program = needed("redis", request.config, find_here)
-    primary = RedisServer.create(program, TESTS | {"repl-diskless-sync-delay": "0"})
+    primary = RedisServer.create(program, {**TESTS, "repl-diskless-sync-delay": "0"})
     replica = RedisServer.create(program)
     with guarded(primary.run), guarded(replica.run), redis.Redis.from_url(primary.url) as admin:
         server = Server(primary.url)
