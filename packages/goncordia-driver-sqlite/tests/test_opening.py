@@ -19,7 +19,6 @@ from goncordia.driver import ListFilter, NewJob, connect
 from goncordia.errors import (
     ConfigurationError,
     DriverUnavailableError,
-    GoncordiaError,
     MigrationRequiredError,
 )
 from goncordia_driver_sqlite import SqliteDriver
@@ -286,31 +285,6 @@ async def test_requests_before_the_end_are_answered(
     await asyncio.sleep(0)
     await driver.aclose()
     assert {(await each)[0].status for each in asked} == {"INSERTED"}
-
-
-def test_a_fork_needs_a_driver_of_its_own(
-    driver: SqliteDriver, new_job: Callable[..., NewJob]
-) -> None:
-    sync = driver.sync_executor()
-    sync.insert_many([new_job()])
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        said = b"nothing"
-        try:
-            sync.insert_many([new_job()])
-        except GoncordiaError as error:
-            said = repr(error).encode()
-        finally:
-            os.write(writing, said)
-            os._exit(0)
-    os.waitpid(child, 0)
-    answer = os.read(reading, 1000).decode()
-    os.close(reading)
-    os.close(writing)
-    assert "ConfigurationError" in answer
-    assert "make a new SqliteDriver there" in answer
-    sync.insert_many([new_job()])
 
 
 async def test_how_hard_commits_are_pressed_to_the_disk(path: Path) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from typing import Any
 
 import pytest
 
+from goncordia.driver.connections import pools
 from goncordia.driver.connections.loops import PerLoop
 from goncordia.driver.connections.pools import Pool, within
 from goncordia.errors import DriverBusyError
@@ -38,10 +40,12 @@ class Maker:
 
     def __init__(self) -> None:
         self.made: list[Fake] = []
+        self.asked = 0
         self.error: Exception | None = None
         self.hold: asyncio.Event | None = None
 
     async def __call__(self) -> Any:
+        self.asked += 1
         if self.hold is not None:
             await self.hold.wait()
         if self.error is not None:
@@ -214,3 +218,112 @@ async def test_each_loop_has_its_own() -> None:
     assert closed == [0]  # the others are gone with their loops
     assert await each.get() == 3
     await each.aclose()
+
+
+# -------------------------------------------------------------------- those whose askers have gone
+
+
+async def asked_and_gone(pool: Pool[Any]) -> None:
+    """Somebody asks for a connection, and is cancelled while it is made."""
+    asking = asyncio.create_task(pool.acquire())
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)  # it is being made
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+
+
+async def test_what_its_asker_did_not_wait_for_is_there_for_the_next(maker: Maker) -> None:
+    pool = pool_of(maker, size=1)
+    maker.hold = asyncio.Event()
+    await asked_and_gone(pool)
+    next_one = asyncio.create_task(pool.acquire())
+    await asyncio.sleep(0)
+    maker.hold.set()
+    one = await next_one
+    assert maker.made == [one]
+    assert maker.asked == 1
+    pool.release(one, clean=True)
+    await pool.aclose()
+    assert one.closed
+
+
+async def test_what_nobody_waits_for_is_kept_without_use(maker: Maker) -> None:
+    pool = pool_of(maker, size=2)
+    maker.hold = asyncio.Event()
+    await asked_and_gone(pool)
+    maker.hold.set()
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert [each.number for each in maker.made] == [0]
+    assert await pool.acquire() is maker.made[0]
+    pool.release(maker.made[0], clean=True)
+    await pool.aclose()
+
+
+async def test_no_more_are_made_than_the_pool_has(maker: Maker) -> None:
+    pool = pool_of(maker, size=2)
+    maker.hold = asyncio.Event()
+    for _ in range(2):
+        await asked_and_gone(pool)
+    waiting = [asyncio.create_task(pool.acquire()) for _ in range(2)]
+    await asyncio.sleep(0)
+    maker.hold.set()
+    assert {each.number for each in await asyncio.gather(*waiting)} == {0, 1}
+    for each in maker.made:
+        pool.release(each, clean=True)
+    await pool.aclose()
+    assert len(maker.made) == 2
+
+
+async def test_what_fails_with_nobody_there_makes_room_in_silence(maker: Maker) -> None:
+    said: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: said.append(context))
+    pool = pool_of(maker, size=1)
+    maker.hold = asyncio.Event()
+    maker.error = OSError("away")
+    await asked_and_gone(pool)
+    waiting = asyncio.create_task(pool.acquire())
+    await asyncio.sleep(0)
+    maker.hold.set()
+    with pytest.raises(OSError, match="away"):  # its own, of another attempt
+        await waiting
+    maker.error = None
+    one = await pool.acquire()
+    pool.release(one, clean=True)
+    await pool.aclose()
+    gc.collect()
+    assert said == []
+
+
+async def test_closing_waits_for_what_is_nearly_there(maker: Maker) -> None:
+    pool = pool_of(maker)
+    maker.hold = asyncio.Event()
+    await asked_and_gone(pool)
+    closing = asyncio.create_task(pool.aclose())
+    await asyncio.sleep(0)
+    maker.hold.set()
+    await closing
+    assert [each.closed for each in maker.made] == [True]
+
+
+async def test_closing_gives_up_what_does_not_come(
+    maker: Maker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pools, "_ARRIVING", 0.01)
+    pool = pool_of(maker)
+    maker.hold = asyncio.Event()
+    await asked_and_gone(pool)
+    await pool.aclose()
+    assert len(asyncio.all_tasks()) == 1  # this one
+    assert maker.made == []
+
+
+def test_a_loop_that_ends_takes_along_what_is_being_made(maker: Maker) -> None:
+    async def ask() -> None:
+        maker.hold = asyncio.Event()
+        await asked_and_gone(pool_of(maker))
+
+    asyncio.run(ask())  # it cancels what is left: and nothing is said, or the test fails
+    gc.collect()
+    assert maker.made == []

@@ -144,6 +144,7 @@ class AsyncpgDriver(PostgresDriver[AsyncpgTx, NoTransactions]):
         Raises:
             ConfigurationError: it is no connection of asyncpg, or is closed, or in no transaction.
         """
+        self._home.enter()
         return PgTxExecutor(
             self._tx_ops, self._runner, self._watcher, self._gate, AsyncpgTxConnection(tx)
         )

@@ -9,6 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import asyncpg
 
+from goncordia.driver.connections.forks import of_this_process
 from goncordia.errors import ConfigurationError
 from goncordia_driver_pg.addresses import Words, where
 from goncordia_driver_pg.asyncpg_connections import AsyncpgLibrary, AsyncpgSide
@@ -131,7 +132,8 @@ class Parameters:
     async def _connected(self, kwargs: Mapping[str, Any]) -> AsyncpgSide:
         loop = asyncio.get_running_loop()
         try:
-            return AsyncpgSide(await self._connect(*self._args, **kwargs, loop=loop))
+            made = await self._connect(*self._args, **kwargs, loop=loop)
+            return AsyncpgSide(of_this_process(made))
         except asyncpg.ClientConfigurationError as error:
             raise ConfigurationError(f"{self._field}: {error}") from error
         except _LIBRARY.errors as error:

@@ -130,7 +130,7 @@ class PostgresDriver(BaseDriver[Tx_contra, SyncTx_contra]):
             operation = server(self._dialect)
             found = await self._runner.once(pool, operation, writes=False, stage="opening")
             found.check()
-        except BaseException:
+        except Exception:  # who is cancelled leaves what has come so far to the next call
             await self._close_pools()
             raise
 
@@ -176,7 +176,12 @@ class PostgresDriver(BaseDriver[Tx_contra, SyncTx_contra]):
         return findings if self._listens else [*findings, _NO_LISTENER]
 
     async def aclose(self) -> None:
-        """Close the driver's own connections; what was passed in stays as it is."""
+        """Close the driver's own connections; what was passed in stays as it is.
+
+        In a fork that is nothing: they are its parent's.
+        """
+        if self._home.is_elsewhere():
+            return
         await self._watcher.flush()
         await self._notifier.flush()
         await self._close_pools()

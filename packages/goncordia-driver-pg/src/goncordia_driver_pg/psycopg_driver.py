@@ -181,6 +181,7 @@ class PsycopgDriver(PostgresDriver["psycopg.AsyncConnection[Any]", "psycopg.Conn
         """
         if self._given_sync is not None:
             raise UnsupportedError(self.name, "native_tx", _SYNC_ONLY)
+        self._home.enter()
         return PgTxExecutor(
             self._tx_ops, self._runner, self._watcher, self._gate, PsycopgTxConnection(tx)
         )
@@ -195,6 +196,7 @@ class PsycopgDriver(PostgresDriver["psycopg.AsyncConnection[Any]", "psycopg.Conn
                 in no transaction.
             TransactionAbortedError: its transaction has failed.
         """
+        self._home.enter()
         return PgSyncTxExecutor(
             self._tx_ops,
             self._sync_runner,
@@ -218,6 +220,8 @@ class PsycopgDriver(PostgresDriver["psycopg.AsyncConnection[Any]", "psycopg.Conn
 
     def close(self) -> None:
         """:meth:`aclose`, for synchronous code."""
+        if self._home.is_elsewhere():
+            return
         self._close_sync()
         self._home.leave()
         if self._given_sync is None:

@@ -12,6 +12,7 @@ import psycopg
 import psycopg_pool
 from psycopg.conninfo import conninfo_to_dict
 
+from goncordia.driver.connections.forks import of_this_process
 from goncordia.errors import ConfigurationError
 from goncordia_driver_pg.addresses import Words, where
 from goncordia_driver_pg.dsn import checked_dsn
@@ -100,7 +101,8 @@ class Parameters:
         conninfo = await _resolved(self._conninfo) or ""
         kwargs: dict[str, Any] = {**(await _resolved(self._kwargs) or {}), "autocommit": True}
         with self._told():
-            return PsycopgSide(await psycopg.AsyncConnection.connect(conninfo, **kwargs))
+            made = await psycopg.AsyncConnection.connect(conninfo, **kwargs)
+        return PsycopgSide(of_this_process(made))
 
     def sync_pool(self, size: int) -> SyncPool:
         """A synchronous pool of ours, after one connection: else nobody says why there is none.
@@ -113,8 +115,10 @@ class Parameters:
         kwargs: dict[str, Any] = {**(_called(self._kwargs) or {}), "autocommit": True}
         with self._told():
             psycopg.connect(conninfo, **kwargs).close()
-        return psycopg_pool.ConnectionPool(
-            conninfo, kwargs=kwargs, min_size=0, max_size=size, open=True
+        return of_this_process(
+            psycopg_pool.ConnectionPool(
+                conninfo, kwargs=kwargs, min_size=0, max_size=size, open=True
+            )
         )
 
     @contextlib.contextmanager

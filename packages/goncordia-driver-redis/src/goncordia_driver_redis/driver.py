@@ -176,7 +176,7 @@ class RedisDriver(BaseDriver[NoTransactions, NoTransactions]):
         try:
             pool = await self._pool()
             _check(await self._runner.ask(pool, INFO, stage="opening"))
-        except BaseException:
+        except Exception:  # who is cancelled leaves what has come so far to the next call
             await self._pools.aclose()
             raise
 
@@ -219,7 +219,12 @@ class RedisDriver(BaseDriver[NoTransactions, NoTransactions]):
         )
 
     async def aclose(self) -> None:
-        """Close the driver's own connections; what was passed in stays as it is."""
+        """Close the driver's own connections; what was passed in stays as it is.
+
+        In a fork that is nothing: they are its parent's.
+        """
+        if self._home.is_elsewhere():
+            return
         await self._pools.aclose()
         self._close_sync()
         self._home.leave()
@@ -281,6 +286,8 @@ class RedisDriver(BaseDriver[NoTransactions, NoTransactions]):
 
     def close(self) -> None:
         """Close the driver's connections for synchronous code, and those of loops that are over."""
+        if self._home.is_elsewhere():
+            return
         self._close_sync()
         self._home.leave()
         if not self._sync_only:

@@ -12,14 +12,17 @@ from typing import Any, Final, TypeVar
 
 from goncordia.clock import Clock
 from goncordia.driver import Finding
+from goncordia.driver.connections.forks import Home
 from goncordia.errors import ConfigurationError, MigrationRequiredError
 from goncordia_driver_sqlite.adapters import Sqlite3Adapter
 from goncordia_driver_sqlite.connections import (
+    FORKING,
     Synchronous,
     check_file,
     check_library,
     connect,
     log_path,
+    refuse_inherited,
 )
 from goncordia_driver_sqlite.damage import refuse_damaged
 from goncordia_driver_sqlite.doctor import look
@@ -63,6 +66,7 @@ class Core:
         )
         self.reader = Lane("goncordia-sqlite-reader", path, "BEGIN", self.connect, busy_timeout)
         self.wakes = Wakes(self.operations, self.connect, log_path(path))
+        self._home = Home(FORKING)
         self._verifying = threading.Lock()
         self._verified = False
 
@@ -89,19 +93,32 @@ class Core:
         """Check library and path, and take requests.
 
         Raises:
-            ConfigurationError: this SQLite or this path will not do.
+            ConfigurationError: this SQLite or this path will not do, or not in this fork.
         """
         check_library()
         check_file(self.path)
+        self._home.enter()
         self.writer.open()
         self.reader.open()
 
     async def aclose(self) -> None:
-        """End all threads, close all connections."""
+        """End all threads, close all connections. In a fork they are its parent's."""
+        if self._home.is_elsewhere():
+            return
         self.wakes.close()
         await self.writer.aclose()
         await self.reader.aclose()
         self._verified = False
+        self._home.leave()
+
+    def refuse_fork(self) -> None:
+        """Refuse to be used where this, or another driver on the file, was open before a fork.
+
+        Raises:
+            ConfigurationError: it was.
+        """
+        self._home.check()
+        refuse_inherited(self.path)
 
     def heart_lane(self) -> Lane:
         """A lane for beats. They need not outlive a power cut, and no beat waits for long."""
@@ -120,6 +137,7 @@ class Core:
         """Open and verify, for synchronous code; once."""
         if self._verified:
             return
+        self._home.check()
         with self._verifying:
             if not self._verified:
                 self.open()

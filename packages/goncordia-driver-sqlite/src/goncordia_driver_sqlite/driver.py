@@ -58,8 +58,9 @@ class SqliteDriver(BaseDriver[aiosqlite.Connection, sqlite3.Connection]):
 
     ``Client.enqueue_tx`` takes your ``aiosqlite.Connection``, ``SyncClient.enqueue_tx`` your
     ``sqlite3.Connection``, on the same file and in a transaction, best begun by ``BEGIN
-    IMMEDIATE``. The database is put into WAL mode, which is a property of the file. Do not carry a
-    driver through a fork: make a new one in the child.
+    IMMEDIATE``. The database is put into WAL mode, which is a property of the file. Nothing that is
+    open on a file goes through a fork, and no new driver on that file works in the child: open it
+    after the fork.
 
     Args:
         path: the database file, as a path or as ``sqlite:///relative/path`` or
@@ -182,6 +183,7 @@ class SqliteDriver(BaseDriver[aiosqlite.Connection, sqlite3.Connection]):
             ConfigurationError: it is none of aiosqlite, or is in no transaction and would start
                 none.
         """
+        self._core.refuse_fork()
         return SqliteTxExecutor(self._core.operations, self._checks, self._checks.connection(tx))
 
     def unwrap_sync_tx(self, tx: sqlite3.Connection, /) -> SyncTxExecutor:
@@ -191,6 +193,7 @@ class SqliteDriver(BaseDriver[aiosqlite.Connection, sqlite3.Connection]):
             ConfigurationError: it is none of sqlite3, of another database, or is in no transaction
                 and would start none.
         """
+        self._core.refuse_fork()
         connection = self._checks.sync_connection(tx)
         return SqliteSyncTxExecutor(self._core.operations, self._checks, connection)
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import sqlite3
 import threading
 import time
@@ -23,7 +22,9 @@ from functools import partial
 from queue import SimpleQueue
 from typing import Any, Final, TypeVar, cast
 
-from goncordia.errors import ConfigurationError, DriverUnavailableError
+from goncordia.driver.connections.forks import Home
+from goncordia.errors import DriverUnavailableError
+from goncordia_driver_sqlite.connections import FORKING
 from goncordia_driver_sqlite.cost import StepCounter
 from goncordia_driver_sqlite.errors import translation
 from goncordia_driver_sqlite.request import Request, caused, deliver
@@ -78,7 +79,7 @@ class Lane:
         """The loop that is about to wake it."""
         self._thread: threading.Thread | None = None
         self._closed = True
-        self._pid = os.getpid()
+        self._home = Home(FORKING)
 
     # ---------------------------------------------------------------- asking
 
@@ -112,6 +113,7 @@ class Lane:
 
     def _submit(self, request: Request, *, last: bool = False) -> asyncio.Future[Any]:
         assert request.future is not None  # noqa: S101 - it was made on a loop
+        self._home.check()
         with self._gate:
             self._check()
             self._closed = last
@@ -157,6 +159,7 @@ class Lane:
         return cast("list[Answer]", self._call(request))
 
     def _call(self, request: Request) -> Any:
+        self._home.check()
         with self._gate:
             self._check()
             self._requests.append(request)
@@ -167,11 +170,6 @@ class Lane:
         return request.value
 
     def _check(self) -> None:
-        if self._pid != os.getpid():
-            raise ConfigurationError(
-                f"driver: it was opened in process {self._pid} and is used in its fork "
-                f"{os.getpid()}: make a new SqliteDriver there"
-            )
         if self._closed:
             raise DriverUnavailableError(
                 f"{self._path}: the driver is closed", outcome="not_applied"
@@ -193,16 +191,17 @@ class Lane:
     def open(self) -> None:
         """Take requests. Connection and thread come with the first of them."""
         if self._closed:
-            self._pid = os.getpid()
+            self._home.enter()
             self._closed = False
 
     async def aclose(self) -> None:
         """Answer what was asked, then close the connection and end the thread."""
-        if self._closed:
+        if self._closed or self._home.is_elsewhere():
             return
         # The thread makes an end after this one, and whoever comes later is refused.
         loop = asyncio.get_running_loop()
         last = self._submit(Request(self.transactor.disconnect, loop, alone=True), last=True)
+        self._home.leave()
         thread, self._thread = self._thread, None
         await asyncio.shield(last)
         if thread is not None:
@@ -210,6 +209,8 @@ class Lane:
 
     def close(self) -> None:
         """Close the connection of a lane that only synchronous code used."""
+        if self._home.is_elsewhere():
+            return
         with self._gate:
             self._closed = True
         with self._lock:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import gc
 import logging
-import os
 import random
 import sqlite3
 import time
@@ -15,6 +14,7 @@ from operator import attrgetter
 from typing import Any, Final
 
 from goncordia_driver_sqlite.adapters import Sqlite3Adapter
+from goncordia_driver_sqlite.connections import identity
 from goncordia_driver_sqlite.errors import is_busy, translation
 from goncordia_driver_sqlite.request import Failure, Request, caused
 from goncordia_sql import run_sync
@@ -59,13 +59,13 @@ class Transactor:
 
     def connected(self) -> Sqlite3Adapter:
         """The connection, opened if need be, and anew if the file is another."""
-        if self._adapter is not None and _identity(self._path) != self._file:
+        if self._adapter is not None and identity(self._path) != self._file:
             # What is written to a file without a name is lost.
             _logger.warning("%s: the file was deleted or replaced, opening it anew", self._path)
             self.disconnect()
         if self._adapter is None:
             self._adapter = Sqlite3Adapter(self._connect())
-            self._file = _identity(self._path)
+            self._file = identity(self._path)
         return self._adapter
 
     def disconnect(self) -> None:
@@ -194,12 +194,3 @@ def _run_together(batch: Sequence[Request], adapter: Sqlite3Adapter) -> None:
             answers: Iterator[Any] = iter(run_sync(many(items), adapter))
             for request in requests:
                 request.value = list(islice(answers, len(request.items)))
-
-
-def _identity(path: str) -> tuple[int, int] | None:
-    """Which file is at the path; None: there is none."""
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino

@@ -218,7 +218,11 @@ class BaseDriver(ABC, Generic[Tx_contra, SyncTx_contra]):
 
     async def __aenter__(self) -> Self:
         """Connect now. The schema is verified at the first use: ``migrate`` can come before it."""
-        await self._opened(self.open)
+        try:
+            await self._opened(self.open)
+        except asyncio.CancelledError:
+            await self.aclose()  # nobody else will: what is not entered is not left
+            raise
         return self
 
     async def __aexit__(self, *exc: object) -> None:
@@ -235,8 +239,10 @@ class BaseDriver(ABC, Generic[Tx_contra, SyncTx_contra]):
         return self._own_portal().call(self.migrate)
 
     def close(self) -> None:
-        """:meth:`aclose`, for synchronous code."""
+        """:meth:`aclose`, for synchronous code. In a fork, of what its parent opened, nothing."""
         portal = self._own_portal()
+        if portal.is_elsewhere():
+            return
         portal.call(self.aclose)
         portal.stop()
         self._portal = None

@@ -7,6 +7,8 @@ import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 
+from goncordia.driver.connections.forks import Home
+
 __all__ = ["Once"]
 
 
@@ -17,17 +19,24 @@ class Once:
     """
 
     def __init__(self) -> None:
+        self._home = Home()
         self._lock = threading.Lock()
         self._under_way: Future[None] | None = None
         self.done = False
         """Whether the function has been awaited to its end."""
 
     async def __call__(self, function: Callable[[], Awaitable[object]]) -> None:
-        """Make sure that it was done."""
+        """Make sure that it was done.
+
+        Raises:
+            ConfigurationError: another process is at it, of which this is a fork.
+        """
         while not self.done:
+            self._home.check()
             with self._lock:
                 others, mine = self._under_way, Future[None]()
                 if others is None:
+                    self._home.enter()
                     self._under_way = mine
             if others is None:
                 await self._do(function, mine)
@@ -42,6 +51,7 @@ class Once:
         finally:
             with self._lock:
                 self._under_way = None
+                self._home.leave()
             mine.set_result(None)
 
     def undo(self) -> None:

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
+from goncordia.driver.connections.forks import Home
 from goncordia.driver.executor import BaseExecutor, SyncExecutor
 from goncordia.driver.requests import Change, ListFilter
 from goncordia.driver.results import Changed, InsertResult, Page, QueueState, QueueStats
@@ -24,13 +25,16 @@ class Portal:
     """Runs coroutines on a loop of its own, one thread for as many callers as there are."""
 
     def __init__(self) -> None:
+        self._home = Home()
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
 
     def _started(self) -> asyncio.AbstractEventLoop:
+        self._home.check()
         with self._lock:
             if self._loop is None:
+                self._home.enter()
                 started: Future[asyncio.AbstractEventLoop] = Future()
                 self._thread = threading.Thread(
                     target=_run_loop, args=(started,), name="goncordia-portal", daemon=True
@@ -40,8 +44,13 @@ class Portal:
             return self._loop
 
     def call(self, function: Callable[[], Coroutine[Any, Any, R]]) -> R:
-        """Run ``function()`` on the loop and wait for what it returns or raises."""
-        future = asyncio.run_coroutine_threadsafe(function(), self._started())
+        """Run ``function()`` on the loop and wait for what it returns or raises.
+
+        Raises:
+            ConfigurationError: the loop is of another process, of which this is a fork.
+        """
+        loop = self._started()
+        future = asyncio.run_coroutine_threadsafe(function(), loop)
         try:
             return future.result()
         except BaseException:
@@ -52,11 +61,21 @@ class Portal:
         """Whether the caller runs on the portal's own loop."""
         return threading.current_thread() is self._thread
 
+    def is_elsewhere(self) -> bool:
+        """Whether the loop is of another process, of which this is a fork."""
+        return self._home.is_elsewhere()
+
     def stop(self) -> None:
-        """Cancel what still runs, end the loop and its thread; a later call starts new ones."""
+        """Cancel what still runs, end the loop and its thread; a later call starts new ones.
+
+        In a fork of its process there is nothing to stop.
+        """
+        if self.is_elsewhere():
+            return
         with self._lock:
             loop, thread = self._loop, self._thread
             self._loop = self._thread = None
+            self._home.leave()
         if loop is not None and thread is not None:
             loop.call_soon_threadsafe(loop.stop)
             thread.join()

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from redis.exceptions import RedisError, ResponseError
 
+from goncordia.driver.connections.forks import of_this_process
 from goncordia.errors import DriverUnavailableError
 from goncordia_driver_redis.clients.parameters import Parameters
 from goncordia_driver_redis.clients.places import Ask, Place
@@ -256,7 +257,8 @@ async def connect(place: Place, *, protocol: int | None = None) -> AsyncLink:
 
 
 async def _linked(place: Place, parameters: Parameters, generation: int) -> AsyncLink:
-    link = AsyncLink(parameters.asynchronous(), place, generation, parameters.answer)
+    connection = of_this_process(parameters.asynchronous())
+    link = AsyncLink(connection, place, generation, parameters.answer)
     try:
         await link.connect(parameters.connect)
     except BaseException:
@@ -309,7 +311,7 @@ def connect_sync(place: Place, answer: float | None = None) -> SyncLink:
     try:
         found = _found_sync(place.find())
         generation = place.generation
-        link = SyncLink(found.synchronous(answer), place, generation)
+        link = SyncLink(of_this_process(found.synchronous(answer)), place, generation)
         try:
             link.connection.connect()
             if place.proves:

@@ -28,6 +28,8 @@ _GRACE: Final = 1.0
 """Seconds more for making one: who makes it says better what was in the way."""
 _CLOSING: Final = 5.0
 """Seconds that closing waits for connections that are being given up, at most."""
+_ARRIVING: Final = 1.0
+"""Seconds that it waits before that for those whose askers have gone; then they are cancelled."""
 
 
 def within(seconds: float, make: Callable[[], Awaitable[T]]) -> Callable[[], Awaitable[T]]:
@@ -86,6 +88,7 @@ class Pool(Generic[C]):
         self._count = 0
         self._waiters: deque[asyncio.Future[C | None]] = deque()
         self._sweeping: asyncio.TimerHandle | None = None
+        self._arriving: set[asyncio.Task[C]] = set()
         self._leaving: set[asyncio.Task[None]] = set()
         self._closed = False
 
@@ -110,13 +113,35 @@ class Pool(Generic[C]):
                 return connection_or_none
 
     async def _another(self) -> C:
+        """A new one. Who gives up waiting leaves it to whoever comes next.
+
+        Else those who never wait for as long as connecting takes would never be connected.
+        """
         self._count += 1
+        making = asyncio.get_running_loop().create_task(self._made())
         try:
-            async with asyncio.timeout(self._timeout + _GRACE):
-                return await self._make()
+            await asyncio.wait((making,))
+        except BaseException:
+            self._arriving.add(making)
+            making.add_done_callback(self._arrived)
+            raise
+        try:
+            return making.result()
         except BaseException:
             self._gone()
             raise
+
+    async def _made(self) -> C:
+        async with asyncio.timeout(self._timeout + _GRACE):
+            return await self._make()
+
+    def _arrived(self, making: asyncio.Task[C]) -> None:
+        """Nobody waits for it any more. If it failed, whoever comes next will see for himself."""
+        self._arriving.discard(making)
+        if making.cancelled() or making.exception() is not None:
+            self._gone()
+        else:
+            self.release(making.result(), clean=True)
 
     async def _wait(self) -> C | None:
         """One that is given back; None: there is room for another."""
@@ -203,5 +228,11 @@ class Pool(Generic[C]):
         idle, self._idle, self._since = self._idle, [], []
         for connection in idle:
             self._leave(connection)
+        if self._arriving:
+            _, late = await asyncio.wait(self._arriving, timeout=_ARRIVING)
+            for making in late:
+                making.cancel()
+            if late:
+                await asyncio.wait(late, timeout=_CLOSING)
         if self._leaving:
             await asyncio.wait(self._leaving, timeout=_CLOSING)
