@@ -345,7 +345,7 @@ async def test_what_waiting_needs_besides(request: pytest.FixtureRequest) -> Non
             await enqueue(safe, info)
         assert (caught.value.outcome, admin.dbsize()) == ("not_applied", before)
         with pytest.raises(DriverError, match="not on 1 of 1 replicas") as caught:
-            await enqueue(safe, seconds=2)
+            await enqueue(safe, seconds=10)
         assert (caught.value.outcome, admin.dbsize()) == ("unknown", before + 1)
         server.admin.close()
 
