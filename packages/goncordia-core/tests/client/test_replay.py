@@ -230,6 +230,16 @@ async def test_changes_are_repeated_too(
     assert [queue.paused for queue in await client.queues()] == [True]
 
 
+async def test_what_was_refused_at_first_was_not_done_by_that(
+    client: Client[MemoryTx], shaky: ShakyDriver, clock: MockClock
+) -> None:
+    one = await client.enqueue(Mail("a"))
+    await client.delete(one)
+    shaky.faults.before += [DriverUnavailableError("refused", outcome="not_applied")]
+    with pytest.raises(NotFoundError):
+        await given_time(clock, client.delete(one))
+
+
 async def test_reads_are_repeated_too(
     client: Client[MemoryTx], shaky: ShakyDriver, clock: MockClock
 ) -> None:

@@ -83,17 +83,19 @@ Progress: TypeAlias = Callable[[ChangeSummary], object]
 """Is told what a change by filter has done so far."""
 
 
-def result_of(job_id: UUID, action: ChangeAction, answer: Changed, repeated: int) -> ChangeResult:
+def result_of(
+    job_id: UUID, action: ChangeAction, answer: Changed, *, doubted: bool
+) -> ChangeResult:
     """The user's view of an answer.
 
     Args:
         job_id: the job.
         action: what was asked.
         answer: what the driver said.
-        repeated: how often the request was repeated after an unknown outcome.
+        doubted: whether an earlier request, whose outcome is unknown, may have done it.
     """
     status = answer.status
-    if action == "delete" and status == "GONE" and repeated:
+    if action == "delete" and status == "GONE" and doubted:
         status = "CHANGED"  # by the first request, as far as anyone can tell
     return ChangeResult(job_id, status, answer.state, answer.holder)
 

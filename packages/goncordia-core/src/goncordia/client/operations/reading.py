@@ -149,7 +149,7 @@ class Reading:
         """Cancel one job in the caller's transaction."""
         job_id = id_of("job", job)
         answers: list[Changed] = yield lambda executor: executor.cancel_many([job_id])
-        return single("cancel", result_of(job_id, "cancel", answers[0], 0))
+        return single("cancel", result_of(job_id, "cancel", answers[0], doubted=False))
 
     def change_many(
         self, action: ChangeAction, jobs: Iterable[JobRef], when: When = None
@@ -199,18 +199,18 @@ class Reading:
     def _change(self, changes: list[Change]) -> Op[Executor, list[ChangeResult]]:
         results: list[ChangeResult] = []
         for batch in self._batches(changes):
-            answers, repeated = yield from self._change_batch(batch)
+            answers, doubted = yield from self._change_batch(batch)
             results += [
-                result_of(change.id, change.action, answer, repeated)
+                result_of(change.id, change.action, answer, doubted=doubted)
                 for change, answer in zip(batch, answers, strict=True)
             ]
         return results
 
-    def _change_batch(self, changes: list[Change]) -> Op[Executor, tuple[list[Changed], int]]:
+    def _change_batch(self, changes: list[Change]) -> Op[Executor, tuple[list[Changed], bool]]:
         def call(executor: Executor) -> Any:
             return executor.change_many(changes)
 
-        return (yield from self._replay.counted(call))
+        return (yield from self._replay.doubted(call))
 
     # ---------------------------------------------------------------- queues
 

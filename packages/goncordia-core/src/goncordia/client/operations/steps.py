@@ -100,16 +100,16 @@ class Replay:
 
     def __call__(self, call: Callable[[E], Any]) -> Op[E, Any]:
         """The call's answer."""
-        return (yield from self.counted(call))[0]
+        return (yield from self.doubted(call))[0]
 
-    def counted(self, call: Callable[[E], Any]) -> Op[E, tuple[Any, int]]:
-        """The call's answer, and how often it was repeated."""
+    def doubted(self, call: Callable[[E], Any]) -> Op[E, tuple[Any, bool]]:
+        """The call's answer, and whether an earlier request may have done it already."""
         repeated = 0
         unknown = False
         until = self._clock.monotonic() + _PATIENCE
         while True:
             try:
-                return (yield call), repeated
+                return (yield call), unknown
             except DriverError as error:
                 unknown = unknown or error.outcome == "unknown"
                 if unknown:
