@@ -14,7 +14,9 @@ from redis.connection import DefaultParser
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import InvalidResponse, NoScriptError, ResponseError
 
-from goncordia.driver import Wake
+from goncordia.driver import FetchRequest, JobRow, NewJob, QueueFetch, Wake
+from goncordia.ids import new_session_id
+from goncordia_conformance.servers.redis import RedisServer
 from goncordia_driver_redis import RedisDriver
 from goncordia_driver_redis.clients import wire as wires
 from goncordia_driver_redis.clients.links import AsyncLink, connect
@@ -251,3 +253,66 @@ async def test_a_sign_of_life_is_waited_for(
             await driver.executor().queue_pause(f"{number}")
             await asyncio.sleep(0.005)
         assert [(await ears.next()).queue for _ in range(20)] == [f"{n}" for n in range(20)]
+
+
+# ---------------------------------------------------------------- exchanges that are begun
+
+
+async def test_an_exchange_that_is_begun(
+    parser: str, server: RedisServer, new_job: Callable[..., NewJob]
+) -> None:
+    async with RedisDriver(server.url) as driver:
+        await driver.migrate()
+        await driver.ready()
+        executor, session = driver.executor(), new_session_id()
+        await executor.session_open(session, "w", 60)
+
+        def request(number: int) -> FetchRequest:
+            return FetchRequest(session, number, 10, (QueueFetch("default", 10),), "w")
+
+        await executor.fetch(request(1))  # the server learns the script
+        await executor.insert_many([new_job()])
+        begun = executor.begin_exchange((), request(2))
+        assert (begun is not None) == (parser == "hiredis")
+        if begun is None:
+            return
+        # It was sent: the server has done it before anybody asks for the answer.
+        held: list[JobRow] = []
+        async with asyncio.timeout(LONG):
+            while not held:
+                held = await executor.held(session, 2, 10)
+        _, fetched = await begun
+        assert fetched is not None
+        assert [job.id for job in fetched.jobs] == [job.id for job in held]
+
+
+async def test_a_script_that_the_server_has_forgotten(server: RedisServer) -> None:
+    async with RedisDriver(server.url) as driver:
+        await driver.migrate()
+        await driver.ready()
+        executor, session = driver.executor(), new_session_id()
+        await executor.session_open(session, "w", 60)
+        server.ask("SCRIPT", "FLUSH")
+        begun = executor.begin_exchange((), FetchRequest(session, 1, 1, (QueueFetch("q", 1),), "w"))
+        assert begun is not None
+        outcomes, fetched = await begun
+        assert (outcomes, fetched and fetched.jobs) == ([], [])
+
+
+async def test_nothing_is_begun_where_that_would_have_to_wait(
+    make: Callable[..., RedisDriver],
+) -> None:
+    session = new_session_id()
+    request = FetchRequest(session, 1, 1, (QueueFetch("q", 1),), "w")
+    async with make(pool_size=1) as driver:
+        await driver.migrate()
+        await driver.ready()
+        executor = driver.executor()
+        await executor.session_open(session, "w", 60)
+        begun = executor.begin_exchange((), request)
+        assert begun is not None
+        assert executor.begin_exchange((), request) is None  # the only connection is taken
+        begun.close()
+        assert executor.begin_exchange((), request) is None  # and this is no good any more
+        assert (await executor.exchange((), request))[1] is not None
+    assert driver.executor().begin_exchange((), request) is None

@@ -32,6 +32,7 @@ from goncordia.driver import (
     SessionInfo,
     TxExecutor,
 )
+from goncordia.driver.begun import Begun
 
 from .backend import Backend, SimListener, SimTx
 from .network import Network
@@ -44,6 +45,8 @@ T = TypeVar("T")
 
 class SimExecutor(BaseExecutor):
     """The ten, and those overrides that the capabilities claim."""
+
+    begins = True
 
     def __init__(self, driver: SimDriver) -> None:
         super().__init__(driver.name, driver.capabilities, driver.clock)
@@ -102,6 +105,13 @@ class SimExecutor(BaseExecutor):
         result: tuple[list[Outcome], FetchResult | None]
         result = await self._call("exchange", finishes, request)
         return result
+
+    def begin_exchange(
+        self, finishes: Sequence[Finish], request: FetchRequest | None, /
+    ) -> Begun[tuple[list[Outcome], FetchResult | None]] | None:
+        if not self.capabilities.exchange or self._driver.process.clock.monotonic() % 1 < 0.3:
+            return None  # as when no connection is free
+        return Begun(self.exchange(finishes, request))
 
     async def mark_many(self, marks: Sequence[Mark], /) -> list[Outcome]:
         if not self.capabilities.marks:

@@ -130,7 +130,13 @@ class RedisDriver(BaseDriver[NoTransactions, NoTransactions]):
         self._pools = PerLoop(self._make_pool, _close)
         self._size, self._wait = size, wait
         self._executor = RedisExecutor(
-            self.name, self.capabilities, self.clock, self._operations, self._runner, self._pool
+            self.name,
+            self.capabilities,
+            self.clock,
+            self._operations,
+            self._runner,
+            self._pool,
+            self._pools.here,
         )
         self._sync_executor = RedisSyncExecutor(
             self._operations, self._sync_runner, self._ready_pool

@@ -31,6 +31,7 @@ from goncordia.driver import (
     Record,
     SessionInfo,
 )
+from goncordia.driver.begun import Begun
 from goncordia.driver.connections.pools import Pool
 from goncordia_driver_redis.clients.links import AsyncLink
 from goncordia_driver_redis.operations import Operations
@@ -52,7 +53,10 @@ class RedisExecutor(BaseExecutor):
         operations: the driver's.
         runner: runs operations.
         pool: gives the pool of the running event loop.
+        pool_here: the same, if it is there already.
     """
+
+    begins = True
 
     def __init__(
         self,
@@ -62,11 +66,13 @@ class RedisExecutor(BaseExecutor):
         operations: Operations,
         runner: Runner,
         pool: Callable[[], Awaitable[Pool[AsyncLink]]],
+        pool_here: Callable[[], Pool[AsyncLink] | None],
     ) -> None:
         super().__init__(driver_name, capabilities, clock)
         self._ops = operations
         self._runner = runner
         self._pool = pool
+        self._pool_here = pool_here
 
     async def _run(self, operation: Op[T], *, durable: bool = False) -> T:
         return await self._runner.run(await self._pool(), operation, durable=durable)
@@ -88,6 +94,16 @@ class RedisExecutor(BaseExecutor):
     ) -> tuple[list[Outcome], FetchResult | None]:
         """See :meth:`BaseExecutor.exchange`."""
         return await self._run(self._ops.exchange(finishes, request))
+
+    def begin_exchange(
+        self, finishes: Sequence[Finish], request: FetchRequest | None, /
+    ) -> Begun[tuple[list[Outcome], FetchResult | None]] | None:
+        """See :meth:`BaseExecutor.begin_exchange`."""
+        pool = self._pool_here()
+        link = None if pool is None else pool.next
+        if pool is None or link is None or not link.is_wired:
+            return None
+        return Begun(self._runner.run(pool, self._ops.exchange(finishes, request)))
 
     async def held(self, session: UUID, fetch_no: int | None, limit: int, /) -> list[JobRow]:
         """See :meth:`BaseExecutor.held`."""

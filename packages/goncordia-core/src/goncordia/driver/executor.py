@@ -5,11 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from datetime import datetime
+from typing import ClassVar
 from uuid import UUID
 
 import msgspec
 
 from goncordia.clock import Clock
+from goncordia.driver.begun import Begun
 from goncordia.driver.capabilities import Capabilities
 from goncordia.driver.defaults import listing
 from goncordia.driver.defaults.queues import RecordQueues
@@ -139,6 +141,9 @@ class BaseExecutor(ABC):
         clock: the driver's clock; the default ``now`` is its time.
     """
 
+    begins: ClassVar[bool] = False
+    """Whether :meth:`begin_exchange` does anything."""
+
     def __init__(self, driver_name: str, capabilities: Capabilities, clock: Clock) -> None:
         self.driver_name = driver_name
         self.capabilities = capabilities
@@ -258,6 +263,20 @@ class BaseExecutor(ABC):
             return FetchResult(jobs=[], next_due_in=None, paused=skipped)
         result = await self.fetch(msgspec.structs.replace(request, queues=left))
         return msgspec.structs.replace(result, paused=skipped)
+
+    def begin_exchange(
+        self, finishes: Sequence[Finish], request: FetchRequest | None, /
+    ) -> Begun[tuple[list[Outcome], FetchResult | None]] | None:
+        """:meth:`exchange`, sent before this returns; for who has just heard of a job.
+
+        Called only where ``begins`` is true.
+
+        Returns:
+            What gives the answer, to be awaited once or closed; None: nothing was sent, for that
+            would have to wait.
+        """
+        del finishes, request
+        return None
 
     async def mark_many(self, marks: Sequence[Mark], /) -> list[Outcome]:
         """Mark claims as started, or store checkpoints; capability ``marks``."""

@@ -307,6 +307,7 @@ class Engine:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._listening.close()
+        self.lanes.drop()
 
     def why_not(self, row: JobRow) -> str | None:
         """Why the job is left for another pool; None: this one can run it."""
@@ -426,7 +427,11 @@ class Engine:
                 self._heart_thread.beat_now()
             else:
                 self._loop_heart.beat_now()
-        if wake.what != "cancel" and (wake.queue is None or wake.queue in self._settings.queues):
+        if wake.what == "cancel" or not (wake.queue is None or wake.queue in self._settings.queues):
+            return
+        if wake.what == "jobs" and not wake.due_in:
+            self.lanes.hurry()
+        else:
             self.lanes.look(wake.due_in or 0.0)
 
     async def _watch_lapse(self) -> None:

@@ -6,15 +6,16 @@ goes at once; under load, what finishes while a lane is under way is the next ba
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import random
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import UUID
 
-from goncordia.clock import Clock
+from goncordia.clock import Clock, Timer
 from goncordia.driver import (
     After,
     BaseExecutor,
@@ -25,6 +26,7 @@ from goncordia.driver import (
     JobState,
     Outcome,
 )
+from goncordia.driver.begun import Begun
 from goncordia.engine.calls import Calls, busy_pause, one_each
 from goncordia.engine.claims import Claims
 from goncordia.engine.events import Observers, ResultLost
@@ -75,6 +77,22 @@ class _Reservation:
         if held:
             self._reserve(self._request, -1)
         return held
+
+
+class _Flight(NamedTuple):
+    """A fetch under way.
+
+    Attributes:
+        request: what was asked for.
+        reservation: of the room.
+        patience: ends the reservation.
+        answer: it was sent already, and gives its answer.
+    """
+
+    request: FetchRequest
+    reservation: _Reservation
+    patience: Timer
+    answer: Begun[tuple[list[Outcome], FetchResult | None]] | None = None
 
 
 class Lanes:
@@ -139,6 +157,8 @@ class Lanes:
         self._reserved = 0
         self._recent: deque[tuple[float, int]] = deque()
         self._recent_count = 0
+        self._begun: _Flight | None = None
+        self._napping = 0
         self.in_flight: set[tuple[UUID, int]] = set()
         self.busy = 0
         self.stopping = False
@@ -150,17 +170,50 @@ class Lanes:
             self._look_at = at
             self._ready.set()
 
+    def hurry(self) -> None:
+        """Fetch again, now if that is possible: a job is due.
+
+        A lane that has nothing to do takes the answer.
+        """
+        self.look()
+        if (
+            not self._executor.begins
+            or not self._napping
+            or self._begun is not None
+            or self._claims.unsent
+        ):
+            return
+        if (request := self._request(sending=False)) is None:
+            return
+        answer = self._executor.begin_exchange((), request)
+        if answer is None:
+            self._look_at = float("-inf")  # a lane sends it
+        else:
+            self._begun = self._depart(request)._replace(answer=answer)
+
+    def drop(self) -> None:
+        """The lanes have ended: nobody takes an answer any more."""
+        begun, self._begun = self._begun, None
+        if begun is not None and begun.answer is not None:
+            self._land(begun)
+            begun.answer.close()
+
     async def run(self) -> None:
         """One lane, until the pool stops and nothing is left to send."""
         backoff = self._calls.backoff()
         while True:
-            runs = self._claims.take(self._max_batch)
-            request = self._request(bool(runs))
+            begun = self._begun
+            runs = [] if begun is not None else self._claims.take(self._max_batch)
+            request = self._request(bool(runs)) if begun is None else begun.request
             if not runs and request is None:
                 if self.stopping and not self._claims and not self.busy:
                     self._ready.set()  # the other lanes may go as well
                     return
-                await self._ready.wait(self._nap())
+                self._napping += 1
+                try:
+                    await self._ready.wait(self._nap())
+                finally:
+                    self._napping -= 1
                 continue
             if self._claims.unsent:
                 self._ready.set()  # more than one batch: another lane may take it
@@ -237,21 +290,37 @@ class Lanes:
             outcomes, _ = await self._calls.once(self._executor.exchange(finishes, None))
             self._settle(runs, one_each(finishes, outcomes))
             return
-        key = (request.session, request.fetch_no)
-        reservation = _Reservation(self._reserve, request)
-        patience = self._clock.call_later(_PATIENCE, partial(self._lose_patience, reservation))
-        self.in_flight.add(key)
+        flight = self._depart(request)
         try:
-            outcomes, result = await self._calls.once(self._executor.exchange(finishes, request))
+            answer = flight.answer or self._executor.exchange(finishes, request)
+            outcomes, result = await self._calls.once(answer)
         finally:
-            patience.cancel()
-            self.in_flight.discard(key)
-            late = not reservation.end()
+            late = not self._land(flight)
         freed = self._settle(runs, one_each(finishes, outcomes))
         if result is None:
             raise DriverError("the driver answered a fetch with nothing")
-        self._plan(request, result, freed=freed)
         self._take(request.session, result, late)
+        self._plan(request, result, freed=freed)
+        if 0 < len(result.jobs) < request.limit:
+            # The jobs start before this lane looks what else there is.
+            await asyncio.sleep(0)  # noqa: TID251  # a turn of the loop, and no time
+
+    def _depart(self, request: FetchRequest) -> _Flight:
+        """What a fetch begins with, unless it was begun."""
+        begun = self._begun
+        if begun is not None and begun.request is request:
+            self._begun = None
+            return begun
+        reservation = _Reservation(self._reserve, request)
+        patience = self._clock.call_later(_PATIENCE, partial(self._lose_patience, reservation))
+        self.in_flight.add((request.session, request.fetch_no))
+        return _Flight(request, reservation, patience)
+
+    def _land(self, flight: _Flight) -> bool:
+        """A fetch is over; False: its room was given back before."""
+        flight.patience.cancel()
+        self.in_flight.discard((flight.request.session, flight.request.fetch_no))
+        return flight.reservation.end()
 
     def _reserve(self, request: FetchRequest, sign: int) -> None:
         self._reserved += sign * request.limit

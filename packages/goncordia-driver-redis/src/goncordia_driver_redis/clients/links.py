@@ -53,6 +53,11 @@ class AsyncLink:
             await self.connection.connect()
         self._wire = Wire.over(self.connection)
 
+    @property
+    def is_wired(self) -> bool:
+        """Whether it is read without redis-py: then sending waits for nothing."""
+        return self._wire is not None
+
     async def ask(self, *command: Argument) -> Any:
         """The answer to a command. Raises redis-py's errors."""
         return await self.send(packed(command))

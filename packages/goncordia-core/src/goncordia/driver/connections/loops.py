@@ -28,6 +28,10 @@ class PerLoop(Generic[T]):
         self._made: dict[asyncio.AbstractEventLoop, T] = {}
         self._making: dict[asyncio.AbstractEventLoop, asyncio.Lock] = {}
 
+    def here(self) -> T | None:
+        """The one of the running loop, if there is one."""
+        return self._made.get(asyncio.get_running_loop())
+
     async def get(self) -> T:
         """The one of the running loop."""
         loop = asyncio.get_running_loop()

@@ -92,6 +92,11 @@ class Pool(Generic[C]):
         self._leaving: set[asyncio.Task[None]] = set()
         self._closed = False
 
+    @property
+    def next(self) -> C | None:
+        """The connection that :meth:`acquire` would give without waiting; None: it would wait."""
+        return self._idle[-1] if self._idle and self._idle[-1].is_usable() else None
+
     async def acquire(self) -> C:
         """A connection, outside of any transaction.
 
