@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import redis.asyncio
 from redis import RedisError
-from redis.connection import DefaultParser
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import InvalidResponse, NoScriptError, ResponseError
 
@@ -19,6 +18,7 @@ from goncordia.ids import new_session_id
 from goncordia_conformance.servers.redis import RedisServer
 from goncordia_driver_redis import RedisDriver
 from goncordia_driver_redis.clients import wire as wires
+from goncordia_driver_redis.clients.given import place_of
 from goncordia_driver_redis.clients.links import AsyncLink, connect
 from goncordia_driver_redis.clients.urls import read_url
 from goncordia_driver_redis.clients.wire import Wire
@@ -73,7 +73,10 @@ async def other() -> AsyncIterator[Other]:
     port = server.sockets[0].getsockname()[1]
     _, writer = await asyncio.open_connection("127.0.0.1", port)
     await is_there
-    wire = Noted.over(SimpleNamespace(_writer=writer, _parser=DefaultParser(1024)))
+    connection = redis.asyncio.Connection()
+    connection._writer = writer
+    wire = Noted.over(connection)
+    connection._writer = None
     assert wire is not None
     other.wire = wire
     yield other
@@ -129,6 +132,47 @@ async def test_a_wait_that_is_cancelled_ends_the_connection(other: Other) -> Non
     assert not other.wire.is_open
     async with asyncio.timeout(LONG):
         assert await other.hears.read() == b""
+
+
+class Closed(asyncio.Transport):
+    """As uvloop's, when it is closed and has not said so yet."""
+
+    def is_closing(self) -> bool:
+        return False
+
+    def write(self, data: object) -> None:
+        raise RuntimeError("unable to perform operation on <TCPTransport closed=True>")
+
+    def abort(self) -> None:
+        raise RuntimeError("unable to perform operation on <TCPTransport closed=True>")
+
+
+async def test_what_is_written_when_it_is_closed() -> None:
+    wire = Wire(Closed(), None)
+    for _ in range(2):
+        wire.send(b"PING")
+        with pytest.raises(RedisConnectionError, match="the connection was lost: unable"):
+            await wire.next(LONG)
+    assert not wire.is_open
+
+
+class Reads(redis.asyncio.Connection):
+    async def read_response(self, *args: Any, **options: Any) -> Any:
+        return await super().read_response(*args, **options)
+
+
+class Writes(redis.asyncio.Connection):
+    async def send_packed_command(self, *args: Any, **options: Any) -> None:
+        await super().send_packed_command(*args, **options)
+
+
+@pytest.mark.parametrize("kind", [Reads, Writes, redis.asyncio.Connection])
+async def test_a_class_with_a_way_of_its_own_is_left_to_it(kind: Any, redis_url: str) -> None:
+    pool = redis.asyncio.ConnectionPool.from_url(redis_url, connection_class=kind)
+    link = await connect(place_of("client", redis.asyncio.Redis(connection_pool=pool), b"k").place)
+    assert (link._wire is None) == (kind is not redis.asyncio.Connection)
+    assert await link.ask(b"ECHO", b"x") == b"x"
+    await link.aclose()
 
 
 async def test_an_answer_that_comes_too_late(other: Other) -> None:
@@ -229,7 +273,7 @@ async def test_wakes(
 @pytest.mark.usefixtures("parser")
 async def test_wakes_told_directly(driver: RedisDriver) -> None:
     listener, told = driver.listener(), asyncio.Queue[Wake]()
-    listening = asyncio.create_task(listener.listen(told.put_nowait))  # type: ignore[attr-defined]
+    listening = asyncio.create_task(listener.wakes_to(told.put_nowait))  # type: ignore[attr-defined]
     paused: list[Wake] = []
     async with asyncio.timeout(LONG):
         while told.empty():  # until it is subscribed

@@ -82,9 +82,12 @@ class Listener(Protocol):
 
 @runtime_checkable
 class DirectListener(Listener, Protocol):
-    """One that can also tell of a wake where it is heard, with no step of the loop in between."""
+    """One that can also tell of a wake where it is heard, with no step of the loop in between.
 
-    async def listen(self, tell: Callable[[Wake], object], /) -> None:
+    A listener is taken for one when it has a method ``wakes_to``.
+    """
+
+    async def wakes_to(self, tell: Callable[[Wake], object], /) -> None:
         """Tell of the wakes, as they come, until the listener is closed; in place of ``wakes``.
 
         Args:

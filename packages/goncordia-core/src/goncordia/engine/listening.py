@@ -36,7 +36,7 @@ class Listening:
                 if self._listener is None:
                     return
                 if isinstance(self._listener, DirectListener):
-                    await self._listener.listen(self._heard)
+                    await self._listener.wakes_to(self._heard)
                     return
                 async for wake in self._listener.wakes():
                     self._heard(wake)

@@ -8,25 +8,21 @@ event loop.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import deque
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any, Final, Self
 
+from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import InvalidResponse, RedisError
+from redis.utils import HIREDIS_AVAILABLE
 
 __all__ = ["Wire"]
 
 
-def _found() -> Any:
-    try:
-        return import_module("hiredis")
-    except ImportError:  # an extra of the package
-        return None
-
-
-hiredis: Any = _found()
+hiredis: Any = import_module("hiredis") if HIREDIS_AVAILABLE else None
 _Push: Final = getattr(hiredis, "PushNotification", ())
 _NOT_YET: Final = object()
 
@@ -49,7 +45,16 @@ class Wire(asyncio.Protocol):
 
     @classmethod
     def over(cls, connection: Any) -> Self | None:
-        """Take a connection over that nothing was asked on; None: redis-py has to read it."""
+        """Take a connection over that nothing was asked on; None: redis-py has to read it.
+
+        So it has where a class of the caller's reads or writes in a way of its own.
+        """
+        kind = connection.__class__
+        if (
+            kind.read_response is not AbstractConnection.read_response
+            or kind.send_packed_command is not AbstractConnection.send_packed_command
+        ):
+            return None
         writer = getattr(connection, "_writer", None)
         understand = getattr(getattr(connection, "_parser", None), "parse_error", None)
         if hiredis is None or understand is None or not isinstance(writer, asyncio.StreamWriter):
@@ -69,7 +74,12 @@ class Wire(asyncio.Protocol):
 
     def send(self, data: bytes) -> None:
         """Write; whoever waits for an answer hears of it if that fails."""
-        self._transport.write(data)
+        if self._lost is not None:
+            return
+        try:
+            self._transport.write(data)
+        except RuntimeError as error:  # uvloop's, for what is closed and was not yet said to be
+            self._lose(RedisConnectionError(f"the connection was lost: {error}"))
 
     async def next(self, seconds: float) -> Any:
         """The next answer, or an error of the server. A wait that ends early ends the connection.
@@ -142,7 +152,8 @@ class Wire(asyncio.Protocol):
         if self._lost is not None:
             return
         self._lost = error
-        self._transport.abort()
+        with contextlib.suppress(RuntimeError):  # as above, or the loop has ended
+            self._transport.abort()
         waiter = self._waiter
         if waiter is not None and not waiter.done():
             waiter.set_exception(error)

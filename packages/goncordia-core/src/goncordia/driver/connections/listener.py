@@ -81,8 +81,8 @@ class KeptListener:
         while (wake := await self._heard.get()) is not None:
             yield wake
 
-    async def listen(self, tell: Tell, /) -> None:
-        """See :meth:`goncordia.driver.DirectListener.listen`."""
+    async def wakes_to(self, tell: Tell, /) -> None:
+        """See :meth:`goncordia.driver.DirectListener.wakes_to`."""
         self._tell = tell
         self._start()
         if self._task is not None:
