@@ -8,13 +8,15 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Protocol, TypeAlias
 
 from goncordia.driver import AnyDriver
+from goncordia.errors import DriverUnavailableError
 from goncordia_conformance.faults import Side
 from goncordia_conformance.proxy import Break, ChaosProxy, Direction
 
-__all__ = ["Breaks", "Link", "NetworkLink"]
+__all__ = ["Breaks", "Link", "NetworkLink", "connected"]
 
 _DIRECTIONS: dict[Side, Direction] = {"before": "up", "after": "down"}
 _PATIENCE = 60.0
+_TRIES = 20
 
 
 class Link(Protocol):
@@ -105,5 +107,16 @@ class NetworkLink:
             async with asyncio.timeout(_PATIENCE):
                 while self.proxy.connections:  # noqa: ASYNC110 - the proxy tells nobody
                     await asyncio.sleep(0.01)
-            await self.driver.ready()
+            await connected(self.driver)
         return broke
+
+
+async def connected(driver: AnyDriver) -> None:
+    """Let a driver that waits only for a moment get ready, on a machine that may be slow."""
+    for _ in range(_TRIES):
+        try:
+            await driver.ready()
+            return
+        except DriverUnavailableError:
+            pass
+    raise AssertionError(f"not ready in {_TRIES} tries")

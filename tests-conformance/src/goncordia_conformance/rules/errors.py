@@ -19,7 +19,7 @@ import pytest
 from goncordia.driver import AnyDriver, BaseExecutor, ListFilter, SyncExecutor
 from goncordia.errors import DriverBusyError, DriverError, DriverUnavailableError
 from goncordia_conformance.base import Conformance
-from goncordia_conformance.breaks import Breaks, Link
+from goncordia_conformance.breaks import Breaks, Link, connected
 from goncordia_conformance.faults import Side
 from goncordia_conformance.lab import Lab
 from goncordia_conformance.marks import not_proved
@@ -135,7 +135,7 @@ class ErrorTests(Conformance, rule=11):
         self, live_lab: Lab, breaks: Breaks, operation: str
     ) -> None:
         async with breaks() as link:
-            await link.driver.ready()
+            await connected(link.driver)
             await _break_everywhere(Desk(live_lab), link, operation, link.driver.executor())
 
     @pytest.mark.parametrize("operation", SYNCHRONOUS)
@@ -143,7 +143,7 @@ class ErrorTests(Conformance, rule=11):
         self, live_lab: Lab, breaks: Breaks, operation: str
     ) -> None:
         async with breaks() as link:
-            await link.driver.ready()
+            await connected(link.driver)
             executor = cast("BaseExecutor", _InThread(link.driver.sync_executor()))
             await _break_everywhere(Desk(live_lab), link, operation, executor)
 
@@ -154,7 +154,7 @@ class ErrorTests(Conformance, rule=11):
         async with breaks() as link:
             if not link.freezes:
                 not_proved("what a frozen backend did not apply is not there", "freezes is False")
-            await link.driver.ready()
+            await connected(link.driver)
             executor = link.driver.executor()
             await _break_everywhere(Desk(live_lab), link, operation, executor, ("frozen",))
 

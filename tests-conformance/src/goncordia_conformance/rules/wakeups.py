@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from goncordia.driver import After, Wake
+from goncordia.driver import After, DirectListener, Wake
 from goncordia_conformance.base import Conformance
 from goncordia_conformance.lab import Lab
 from goncordia_conformance.marks import lacks, needs, not_proved
@@ -50,13 +50,21 @@ class _Ears:
 
 
 @asynccontextmanager
-async def _listening(lab: Lab) -> AsyncGenerator[_Ears]:
-    """The ears of another driver on the store, once they surely hear."""
+async def _listening(lab: Lab, *, directly: bool = True) -> AsyncGenerator[_Ears]:
+    """The ears of another driver on the store, once they surely hear: as an engine's would.
+
+    Args:
+        lab: of the test.
+        directly: by ``listen`` where the listener has it.
+    """
     listener = (await lab.another_driver()).listener()
     assert listener is not None, "a driver with wakeups has a listener"
     ears = _Ears()
 
     async def listen() -> None:
+        if directly and isinstance(listener, DirectListener):
+            await listener.listen(ears.heard.put_nowait)
+            return
         async for wake in listener.wakes():
             ears.heard.put_nowait(wake)
 
@@ -96,8 +104,9 @@ class WakeupTests(Conformance, rule=14):
         assert lab.driver.listener() is None
 
     @needs("wakeups")
-    async def test_a_new_job_wakes(self, live_lab: Lab) -> None:
-        async with _listening(live_lab) as ears:
+    @pytest.mark.parametrize("directly", [True, False])
+    async def test_a_new_job_wakes(self, live_lab: Lab, *, directly: bool) -> None:
+        async with _listening(live_lab, directly=directly) as ears:
             await live_lab.add(queue="a")
             wake = await ears.wait_for("jobs", _of("a"))
             assert wake.due_in is None or wake.due_in == 0

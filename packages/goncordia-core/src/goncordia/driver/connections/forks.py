@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 from typing import Any, Final, TypeVar
-from weakref import WeakSet
+from weakref import WeakValueDictionary
 
 from goncordia.errors import ConfigurationError
 
@@ -57,7 +58,8 @@ class Home:
         self._pid = None
 
 
-_things: Final[WeakSet[Any]] = WeakSet()
+_things: Final[WeakValueDictionary[int, Any]] = WeakValueDictionary()
+"""By identity: what a caller's class says of equality and hashes does not matter."""
 
 
 def of_this_process(thing: T) -> T:
@@ -67,15 +69,17 @@ def of_this_process(thing: T) -> T:
     that is the parent's as well, or takes it out of the selector of the parent's event loop.
 
     Args:
-        thing: a connection or a pool, of which there can be weak references.
+        thing: a connection or a pool. One of which there can be no weak references, of a class
+            of the caller's, is left to the caller.
     """
-    _things.add(thing)
+    with contextlib.suppress(TypeError):
+        _things[id(thing)] = thing
     return thing
 
 
 def _keep_for_ever() -> None:
     """Let what is the parent's never become garbage here."""
-    kept = list(_things)
+    kept = list(_things.values())
     if kept:
         # References from Python are cleared when the interpreter ends, and this one is not.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
