@@ -55,7 +55,7 @@ async def _listening(lab: Lab, *, directly: bool = True) -> AsyncGenerator[_Ears
 
     Args:
         lab: of the test.
-        directly: by ``listen`` where the listener has it.
+        directly: by ``wakes_to`` where the listener has it.
     """
     listener = (await lab.another_driver()).listener()
     assert listener is not None, "a driver with wakeups has a listener"
@@ -63,7 +63,7 @@ async def _listening(lab: Lab, *, directly: bool = True) -> AsyncGenerator[_Ears
 
     async def listen() -> None:
         if directly and isinstance(listener, DirectListener):
-            await listener.listen(ears.heard.put_nowait)
+            await listener.wakes_to(ears.heard.put_nowait)
             return
         async for wake in listener.wakes():
             ears.heard.put_nowait(wake)
