@@ -137,7 +137,12 @@ class RedisSentinel:
 
 
 def _is_in_step(replica: RedisServer) -> bool:
-    return replica.info("replication").get("master_link_status") == "up"
+    from redis.exceptions import ConnectionError as HungUpError
+
+    try:
+        return replica.info("replication").get("master_link_status") == "up"
+    except HungUpError:  # as a primary does that is told to follow another
+        return False
 
 
 # ---------------------------------------------------------------- as a backend of tests
