@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import tracemalloc
+import weakref
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
@@ -42,6 +44,26 @@ async def test_a_list_gives_its_handles_in_order(client: Client[MemoryTx]) -> No
         ("default", 4),
     ]
     assert repr(done) == "<EnqueuedMany 4 jobs, 1 duplicate>"
+
+
+async def test_the_result_does_not_keep_the_args(
+    client: Client[MemoryTx], sync: SyncClient[MemoryTx]
+) -> None:
+    class Mails(list[Mail]):
+        """A list that can be seen to go."""
+
+    for enqueue in ("await", "sync"):
+        mails = Mails([Mail("a"), Mail("b")])
+        seen = weakref.ref(mails)
+        if enqueue == "await":
+            done = await client.enqueue_many(mails)
+        else:
+            done = sync.enqueue_many(mails)
+        del mails
+        gc.collect()
+        assert seen() is None
+        assert [handle.kind for handle in done.handles] == ["mail", "mail"]
+        assert done.handles is done.handles
 
 
 async def test_an_iterator_gives_counts(client: Client[MemoryTx]) -> None:

@@ -93,13 +93,16 @@ class EnqueuedMany:
             ConfigurationError: the args came from an iterator or a generator, which may be longer
                 than memory.
         """
-        if self._make is None:
-            raise ConfigurationError(
-                "handles: they are not kept for an iterator, which may be endless; "
-                "give enqueue_many a list"
-            )
+        make = self._make
         if self._handles is None:
-            self._handles = self._make()
+            if make is None:
+                raise ConfigurationError(
+                    "handles: they are not kept for an iterator, which may be endless; "
+                    "give enqueue_many a list"
+                )
+            self._handles = make()
+            # What they are made of may go. Another thread that comes meanwhile has its own `make`.
+            self._make = None
         return self._handles
 
     def __repr__(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, Collection, Iterable, Mapping
+from functools import partial
 from typing import Any, Final, TypeAlias, TypeVar
 
 import msgspec
@@ -207,14 +208,15 @@ class Many:
 
     def result(self) -> EnqueuedMany:
         """What was done."""
-        make = self._handles if self._keep else None
+        # Not a method: with it the args would be kept as long as the result.
+        make = partial(_handles, self._result_classes, self._results) if self._keep else None
         return EnqueuedMany(self._count, self._duplicates, self._pending, make)
 
-    def _handles(self) -> list[JobHandle[JobArgs]]:
-        return [
-            _handle(cls, result)
-            for cls, result in zip(self._result_classes, self._results, strict=True)
-        ]
+
+def _handles(
+    classes: Iterable[type[Any]], results: Iterable[InsertResult]
+) -> list[JobHandle[JobArgs]]:
+    return [_handle(cls, result) for cls, result in zip(classes, results, strict=True)]
 
 
 def _handle(cls: type[A], result: InsertResult) -> JobHandle[A]:
