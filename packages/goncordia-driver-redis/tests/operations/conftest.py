@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -66,6 +67,11 @@ class Bare:
     def key(self, name: bytes) -> bytes:
         return self.keys.tag + name
 
+    @staticmethod
+    def named(key: bytes) -> str:
+        """A key as errors name it."""
+        return re.sub(rb"[^ -~]", lambda found: b"\\x%02x" % found[0][0], key).decode()
+
     def job(self, **fields: Any) -> NewJob:
         return NewJob(**{"id": self.new_id(), "kind": "work", "args": b"{}", **fields})
 
@@ -102,6 +108,22 @@ class Bare:
         """All keys with what they hold."""
         every: Any = self.client.keys(b"*")
         return {key: self._held(key) for key in every}
+
+    def packed(self) -> dict[bytes, bytes]:
+        """All keys, as the server packs them."""
+        keys: Any = self.client.keys(b"*")
+        pipeline = self.client.pipeline()
+        for key in sorted(keys):
+            pipeline.dump(key)
+        return dict(zip(sorted(keys), pipeline.execute(), strict=True))
+
+    def bring_back(self, packed: Mapping[bytes, bytes]) -> None:
+        """Makes these all that there is."""
+        pipeline = self.client.pipeline()
+        pipeline.flushdb()
+        for key, held in packed.items():
+            pipeline.restore(key, 0, held)
+        pipeline.execute()
 
     def _held(self, key: bytes) -> Any:
         client: Any = self.client

@@ -56,6 +56,19 @@ def test_one_by_one_and_together_are_the_same(bare: Any, audit: Audit) -> None:
         assert (row.tags, row.meta, row.timeout) == (job.tags, job.meta, job.timeout)
 
 
+@pytest.mark.parametrize("fields", FIELDS)
+def test_the_first_of_all_is_like_others(bare: Any, fields: dict[str, Any]) -> None:
+    job = bare.job(**fields)
+    assert _insert(bare, [job]) == ["INSERTED"]
+    first = bare.dump()
+    bare.client.flushall()
+    bare.add(id=UUID(int=1))
+    assert _insert(bare, [job]) == ["INSERTED"]
+    other = bare.dump()
+    key = bare.key(b"j:" + job.id.bytes)
+    assert first[key] == other[key]
+
+
 @pytest.mark.parametrize("count", [1, 3])
 def test_a_replay_changes_nothing(bare: Any, audit: Audit, count: int) -> None:
     bare.open()

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 import pytest
@@ -279,26 +278,6 @@ def _writes(commands: list[Command]) -> dict[bytes, set[bytes]]:
     return written
 
 
-def _all(client: Any) -> dict[bytes, bytes]:
-    keys = sorted(client.keys(b"*"))
-    pipeline = client.pipeline()
-    for key in keys:
-        pipeline.dump(key)
-    return dict(zip(keys, pipeline.execute(), strict=True))
-
-
-def _bring_back(client: Any, state: dict[bytes, bytes]) -> None:
-    pipeline = client.pipeline()
-    pipeline.flushdb()
-    for key, held in state.items():
-        pipeline.restore(key, 0, held)
-    pipeline.execute()
-
-
-def _named(key: bytes) -> str:
-    return re.sub(rb"[^ -~]", lambda found: b"\\x%02x" % found[0][0], key).decode()
-
-
 Spoilt = Callable[..., Awaitable[None]]
 
 
@@ -310,42 +289,42 @@ def spoilt(own_url: str) -> Spoilt:
     wrote over that key, or did nothing.
     """
 
-    async def spoilt(client: Any, act: Act, part: Act = lambda: None) -> None:
+    async def spoilt(bare: Any, act: Act, part: Act = lambda: None) -> None:
         async def once() -> None:
             act()
 
-        before = _all(client)
+        before = bare.packed()
         written = _writes(await Monitor(own_url).commands_of(once))
         assert written
         for key, commands in written.items():
 
             def spoil(key: bytes = key) -> dict[bytes, bytes]:
-                _bring_back(client, before)
-                client.delete(key)
-                client.xadd(key, {"a": "b"}, id="1-1")
-                return _all(client)
+                bare.bring_back(before)
+                bare.client.delete(key)
+                bare.client.xadd(key, {"a": "b"}, id="1-1")
+                return cast("dict[bytes, bytes]", bare.packed())
 
             there, said = spoil(), ""
             try:
                 act()
             except redis.ResponseError as error:
                 said = str(error)
-            after = _all(client)
+            after = bare.packed()
             if not said:
                 assert commands <= OF_ANY_TYPE or after == there, (key, commands)
                 continue
-            assert f"WRONGTYPE {_named(key)} holds a stream" in said
+            assert f"WRONGTYPE {bare.named(key)} holds a stream" in said
             if after != there:
                 spoil()
                 part()
-                assert after == _all(client), key
+                assert after == bare.packed(), key
 
     return spoilt
 
 
 @pytest.mark.parametrize("name", WORLDS)
 async def test_a_step_is_taken_whole_or_not(bare: Any, spoilt: Spoilt, name: str) -> None:
-    await spoilt(bare.client, WORLDS[name](bare))
+    await spoilt(bare, WORLDS[name](bare))
 
 
 @pytest.mark.parametrize("fields", [{"priority": 5}, GROUP], ids=["plain", "group"])
@@ -355,7 +334,7 @@ async def test_what_has_ended_stays_so(bare: Any, spoilt: Spoilt, fields: Any) -
     finish = Finish(_runs(bare, kind="other").claim, "complete")
     request = bare.request(UUID(int=7), 5, [QueueFetch("default", 5)])
     await spoilt(
-        bare.client,
+        bare,
         lambda: bare(bare.ops.exchange([finish], request)),
         lambda: bare(bare.ops.finish_many([finish])),
     )
@@ -369,7 +348,7 @@ async def test_if_the_oldest_cannot_go_the_newest_comes(
     _finished(keeping, unique_key=KEY)
     finish = Finish(_runs(keeping).claim, "complete")
     await spoilt(
-        bare.client,
+        bare,
         lambda: keeping(keeping.ops.finish_many([finish])),
         lambda: bare(bare.ops.finish_many([finish])),
     )

@@ -3,15 +3,11 @@
 -- Inserts jobs, all or nothing: a known id or a held unique key is an answer. Everything that can
 -- go wrong is looked at before the first write.
 --
--- ARGV: time, the lowest and the highest id, '1' when each is above the one before, then runs of
+-- `given`: time, the lowest and the highest id, '1' when each is above the one before, then runs of
 -- jobs with the same header: the header, how many they are, and of each its id and what comes behind
 -- the header. In that created_at, and run_at where it counts from now, are filled in here.
 -- Answers: 0 all are inserted; else of each: 0 inserted, 1 replayed, or the id of its key's holder.
-if to_cut then
-  index_cut(to_cut, ARGV[2])
-  return 0
-end
-local given, last, in_order = ARGV, #ARGV, ARGV[4] ~= ''
+local last, lowest, highest, in_order = #given, given[2], given[3], given[4] ~= ''
 local count, answers, ids, values, taken, lines, queues, grouped, unique
 
 -- What jobs with the same header have in common: the header as it is stored, and what it says.
@@ -115,12 +111,15 @@ local function ready_to_lead(queue, kind, name)
   ready('SCARD', 'SADD', T .. 'qs', queue)
 end
 
--- Looks that nothing is in the way. Gives the size of the chunk of the index.
-local function look_around(chunk)
-  local ids_key = T .. 'i:' .. (chunk or NOBODY)
-  local size = ask('STRLEN', ids_key)
-  may('APPEND', ids_key, '')
-  may('SET', ids_key, '')
+-- Looks that nothing is in the way. Gives what of the ids is for which chunk of the index.
+local function look_around()
+  local parts = index_parts(ids, lowest, highest)
+  for _, part in ipairs(parts) do
+    local ids_key = T .. 'i:' .. part.start
+    part.size = ask('STRLEN', ids_key)
+    may('APPEND', ids_key, '')
+    may('SET', ids_key, '')
+  end
   may('DEL', T .. 'i~')
   may('ZADD', T .. 'i', 0, '')
   ready('HLEN', 'HDEL', T .. 'in', '')
@@ -144,7 +143,9 @@ local function look_around(chunk)
   end
   for _, job in ipairs(grouped) do
     ready('SCARD', 'SADD', T .. 'gl:' .. job.group, '')
-    ready('ZCARD', 'ZADD', groups.lane_key(job.group, groups.lane_name(job)), 0, '')
+    local lane = groups.lane_key(job.group, groups.lane_name(job))
+    ready('ZCARD', 'ZADD', lane, 0, '')
+    may('ZREM', lane, '')
     ready('ZCARD', 'ZADD', parked_key(job.queue, job.kind), 0, '')
     ready('SCARD', 'SADD', T .. 'hg:' .. job.queue, '')
     local name = line_name(job.priority, 'g', job.queue, job.kind)
@@ -152,15 +153,15 @@ local function look_around(chunk)
     may('ZADD', T .. 'l:' .. name, 0, '')
     may('ZREM', T .. 'l:' .. name, '')
   end
-  return size
+  return parts
 end
 
 expect('ZCARD', T .. 'i')
-local chunk, size, look = chunk_of(ARGV[2]), nil, not in_order
+local parts, look = nil, not in_order
 repeat
   local again = look
   if gather(look) == 0 then return answers end
-  size = look_around(chunk)
+  parts = look_around()
   look = true
 until call('MSETNX', unpack(values)) == 1 or again
 
@@ -179,7 +180,7 @@ for _, job in ipairs(grouped) do
   call('SADD', T .. 'qs', job.queue)
 end
 if #grouped > 0 then settle_lines() end
-index_add(ids, in_order, ARGV[2], ARGV[3], chunk, size)
+index_add(parts, in_order)
 tell()
 if next(answers) == nil then return 0 end
 for n = 1, count do answers[n] = answers[n] or 0 end

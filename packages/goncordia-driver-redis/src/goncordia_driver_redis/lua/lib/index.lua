@@ -79,41 +79,44 @@ local function index_run(start, ids)
   end
 end
 
--- Cuts a chunk that has become long: before the id that it got last, if that comes behind all
--- others, as it mostly does where ids are made as time goes by; else in two, when it is too long.
-local function index_cut(start, id)
-  local key = T .. 'i:' .. start
-  local text = call('GET', key)
-  local others = sub(text, 1, -17)
-  if is_behind(id, others) then
-    call('SET', key, others)
-    index_run(id, { id })
-  elseif #text > 2 * CHUNK_SIZE then
-    index_upkeep()(start)
-  end
-end
-
-local function index_append(start, ids)
-  if start == NOBODY then call('ZADD', T .. 'i', 0, start) end
-  if call('APPEND', T .. 'i:' .. start, ids) > 2 * CHUNK_SIZE then index_upkeep()(start) end
-end
-
--- Takes ids in, all between the lowest and the highest, in order or not, when the chunk of the
--- lowest and its size are known. Each chunk gets all of its own before it may be cut: an id that was
--- there before must not be found alive in it and then come a second time.
-local function index_add(ids, in_order, lowest, highest, start, size)
+-- Which chunk each of some ids belongs to, all of them between the lowest and the highest: the
+-- starts of the chunks and the ids of each; one that is to begin is new.
+local function index_parts(ids, lowest, highest)
+  local start = chunk_of(lowest)
   if start == chunk_of(highest) then
-    if in_order and not start then return index_run(NOBODY, ids) end
-    if in_order and size + 16 * #ids > CHUNK_SIZE
-      and is_behind(ids[1], call('GET', T .. 'i:' .. start)) then
-      return index_run(ids[1], ids)
-    end
-    return index_append(start or NOBODY, table.concat(ids))
+    return { { start = start or NOBODY, new = not start, ids = ids } }
   end
-  local chunks = {}
+  local parts, by_start = {}, {}
   for _, id in ipairs(ids) do
-    local own = chunk_of(id) or NOBODY
-    chunks[own] = (chunks[own] or '') .. id
+    local own = chunk_of(id)
+    local part = by_start[own or NOBODY]
+    if not part then
+      part = { start = own or NOBODY, new = not own, ids = {} }
+      by_start[part.start] = part
+      parts[#parts + 1] = part
+    end
+    part.ids[#part.ids + 1] = id
   end
-  for own, some in pairs(chunks) do index_append(own, some) end
+  return parts
+end
+
+-- Takes ids in, in order or not, when the parts of each chunk and its size are known. Each chunk
+-- gets all of its own before it may be cut: an id that was there before must not be found alive in
+-- it and then come a second time.
+local function index_add(parts, in_order)
+  local is_run = in_order and #parts == 1
+  for _, part in ipairs(parts) do
+    local start, ids = part.start, part.ids
+    if is_run and part.new then
+      index_run(start, ids)
+    elseif is_run and part.size + 16 * #ids > CHUNK_SIZE
+      and is_behind(ids[1], call('GET', T .. 'i:' .. start)) then
+      index_run(ids[1], ids)
+    else
+      if part.new then call('ZADD', T .. 'i', 0, start) end
+      if call('APPEND', T .. 'i:' .. start, table.concat(ids)) > 2 * CHUNK_SIZE then
+        index_upkeep()(start)
+      end
+    end
+  end
 end
