@@ -114,6 +114,40 @@ async def test_what_nobody_holds(a_server: Servers, new_job: Callable[..., NewJo
             assert await driver.check() == []
 
 
+@pytest.mark.parametrize(
+    ("lost", "says"),
+    [
+        (b"l:0:p:7:default:", "1 jobs at least are in no line or list, where worker pools and"),
+        (b"gr", "1 running jobs are counted in groups, and worker pools hold 2"),
+    ],
+)
+async def test_keys_that_are_gone(
+    lost: bytes, says: str, a_server: Servers, new_job: Callable[..., NewJob]
+) -> None:
+    with a_server(**GOOD) as server:
+        async with RedisDriver(server.url) as driver:
+            await driver.migrate()
+            executor, session = driver.executor(), new_session_id()
+            jobs = [new_job(group=name, group_limit=1) for name in "ab"]
+            await executor.insert_many(jobs)
+            await executor.session_open(session, "w", 60)
+            request = FetchRequest(session, 1, 2, (QueueFetch("default", 2),), "w")
+            assert len((await executor.fetch(request)).jobs) == 2
+            await executor.insert_many([job := new_job()])
+            assert await driver.check() == []
+            with redis.Redis.from_url(server.url) as client:
+                if lost == b"gr":
+                    assert client.hdel(b"{goncordia}:gr", "a")
+                else:
+                    assert client.delete(b"{goncordia}:" + lost + job.kind.encode())
+            (finding,) = await driver.check()
+            assert finding.level == "error"
+            assert says in finding.message
+            assert "Any worker pool mends that within its retention's" in finding.message
+            await executor.prune(PruneRequest())
+            assert await driver.check() == []
+
+
 async def test_what_an_enqueue_is_to_wait_for(a_server: Servers) -> None:
     with a_server() as server:
         found = await findings(server.url, replicas=1, fsync=True)

@@ -13,6 +13,7 @@ from goncordia_driver_redis.clients.links import AsyncLink, connect
 from goncordia_driver_redis.durability import Durability
 from goncordia_driver_redis.errors import ACL, DOCS, ERRORS, code_of
 from goncordia_driver_redis.operations import Operations
+from goncordia_driver_redis.operations.mending import Sums
 from goncordia_driver_redis.runner import Runner
 from goncordia_driver_redis.server import INFO, read_info
 
@@ -55,7 +56,7 @@ async def examine(
         *_persistence(info, settings),
         *_replication(info, durability),
         *(Finding("error", str(each)) for each in durability.unmet(info)),
-        *await _running(pool, runner, operations),
+        *await _agreeing(pool, runner, operations),
         *await _hearing(runner, channel),
     ]
 
@@ -133,23 +134,46 @@ def _replication(info: Mapping[str, str], durability: Durability) -> Iterator[Fi
         )
 
 
-async def _running(pool: Pool[AsyncLink], runner: Runner, operations: Operations) -> list[Finding]:
-    """Whether what runs is held, and what is held runs."""
-    sums = await runner.run(pool, operations.running())
-    if sums.counted == sums.held:
-        return []
-    ids = await runner.run(pool, operations.strays(_NAMED))
+async def _agreeing(pool: Pool[AsyncLink], runner: Runner, operations: Operations) -> list[Finding]:
+    """Whether what runs is held, what is held runs, and all else stands where it is looked for."""
+    sums = await runner.run(pool, operations.sums())
+    problems: list[tuple[str, str]] = []
+    if not sums.slots_agree:
+        ids = await runner.run(pool, operations.strays(_NAMED))
+        problems.append(
+            (
+                f"{_slots(sums)}: keys of ours were evicted, or deleted by hand"
+                + (f"; held by nobody: {', '.join(map(str, ids))}" if ids else ""),
+                ", and runs again what nobody holds",
+            )
+        )
+    if not sums.all_placed:
+        problems.append(
+            (
+                f"{max(sums.indexed - sums.placed, 1)} jobs at least are in no line or list, "
+                "where worker pools and retention look for them: keys of ours were evicted, or "
+                "deleted by hand",
+                "",
+            )
+        )
     return [
         Finding(
             "error",
-            f"{sums.counted} running jobs are counted, and worker pools hold {sums.held}: keys of "
-            "ours were evicted, or deleted by hand"
-            + (f"; held by nobody: {', '.join(map(str, ids))}" if ids else "")
-            + ". Any worker pool mends that within its retention's interval, a minute, and runs "
-            "again what nobody holds. Set maxmemory-policy to noeviction, and see who else writes "
-            f"below our prefix; more in {DOCS}/failures.md",
+            f"{problem}. Any worker pool mends that within its retention's interval, a minute"
+            f"{more}. Set maxmemory-policy to noeviction, and see who else writes below our "
+            f"prefix; more in {DOCS}/failures.md",
         )
+        for problem, more in problems
     ]
+
+
+def _slots(sums: Sums) -> str:
+    if sums.counted != sums.held:
+        return f"{sums.counted} running jobs are counted, and worker pools hold {sums.held}"
+    return (
+        f"{sums.grouped} running jobs are counted in groups, and worker pools hold "
+        f"{sums.grouped_held}"
+    )
 
 
 async def _hearing(runner: Runner, channel: bytes) -> list[Finding]:

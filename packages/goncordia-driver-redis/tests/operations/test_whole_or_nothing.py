@@ -23,7 +23,9 @@ from goncordia.driver import (
 )
 from goncordia.gontest import MockClock
 from goncordia_conformance.servers.redis_monitor import Command, Monitor
-from goncordia_driver_redis.operations import Op
+from goncordia_driver_redis.lua.library import load_script
+from goncordia_driver_redis.operations import Call, Op
+from goncordia_driver_redis.operations.base import nothing
 
 Act = Callable[[], object]
 World = Callable[[Any], Act]
@@ -193,7 +195,43 @@ def _recounting(bare: Any) -> Act:
     bare(bare.ops.change_many([Change(ids[1], "cancel")]))
     bare.client.delete(*[bare.key(b"j:" + each.bytes) for each in ids], bare.key(b"qs"))
     bare.client.hset(bare.key(b"r"), "default", 5)
-    return lambda: bare(bare.ops.mend())
+    return _step(bare, "recount")
+
+
+def _putting_back(bare: Any) -> Act:
+    """Of each sort one that is missing, and one that is gone."""
+    _runs(bare)
+    held = {"unique_hold": HELD["unique_hold"]}
+    for number, fields in enumerate([{}, held, {"unique_hold": "until_deleted"}]):
+        _finished(bare, unique_key=b"%032d" % number, **fields)
+    _failed(bare, priority=5)
+    gone = [_failed(bare), _waits(bare, kind="gone", **GROUP)]
+    _failed(bare, **GROUP, priority=5)
+    _waits(bare)
+    keys = bare.client.keys(b"*")
+    lost = [b"d", b"dh", b"dk", b"h", b"hq", b"l", b"f", b"w", b"gl"]
+    here = {key for key in keys if key[len(bare.keys.tag) :].split(b":")[0] in lost}
+    here -= {
+        bare.key(b"l:0:p:7:default:work"),
+        bare.key(b"h:7:default:work"),
+        bare.key(b"hq:default"),
+    }
+    bare.client.delete(*here, *[bare.key(b"j:" + each.bytes) for each in gone])
+    return _step(bare, "put_back", b"+")
+
+
+def _putting_back_the_last(bare: Any) -> Act:
+    bare.client.set(bare.key(b"lost"), 1)
+    return _step(bare, "put_back", b"+")
+
+
+def _step(bare: Any, script: str, *arguments: bytes) -> Act:
+    """This step alone of several."""
+
+    def step() -> Op[None]:
+        yield Call(load_script(script), bare.keys.tag, (b"", *arguments), nothing)
+
+    return lambda: bare(step())
 
 
 def _putting(value: bytes | None) -> World:
@@ -253,6 +291,8 @@ WORLDS: dict[str, World] = {
     "forget queues": _forgetful,
     "adopt": _adopting,
     "recount": _recounting,
+    "put back": _putting_back,
+    "put back, the end": _putting_back_the_last,
     "pause": lambda bare: lambda: bare(bare.ops.queue_pause("q")),
     "put": _putting(b"2"),
     "put, delete": _putting(None),
@@ -366,4 +406,4 @@ async def test_that_is_every_key(bare: Any, own_url: str) -> None:
         written = _writes(await Monitor(own_url).commands_of(once))
         names |= {key[len(bare.keys.tag) :].split(b":")[0] for key in written}
     every = set(b"j e x l h hq gl w hg gq gr f r qs u d dh dk s so se c cr k kn kv i in".split())
-    assert names == every | {b"told", b"p", b"schema"}
+    assert names == every | {b"told", b"p", b"schema", b"lost"}

@@ -12,9 +12,22 @@ local function id_before(one, other)
   return c < z
 end
 
--- Takes the job of an id out of a line that has no such job any more, as after an eviction.
+-- Notes that something is missing, as after an eviction; whoever prunes then looks for all.
+local function note_loss()
+  call('SET', T .. 'lost', 1)
+end
+
+-- Takes the job of an id out of a line that has no such job any more. What it hid stays hidden.
 local function heal(line, id)
+  note_loss()
   line_remove(line.name, id)
+end
+
+-- The heads have named a line for a job that is due, and there is none.
+local function miss(line)
+  if unsettled[line.name] then return end
+  note_loss()
+  unsettled[line.name] = true
 end
 
 -- The head of a `g` line, past the groups to skip; they stay before it.
@@ -23,7 +36,10 @@ local function next_grouped(line, skip)
   while true do
     local some = ask('ZRANGEBYSCORE', T .. 'l:' .. line.name, '-inf', now, 'WITHSCORES',
       'LIMIT', from, skip and 32 or 1)
-    if #some == 0 then return false end
+    if #some == 0 then
+      if from == 0 then miss(line) end
+      return false
+    end
     for n = 1, #some, 2 do
       line.job = read_job(some[n])
       if not line.job then
@@ -46,7 +62,10 @@ local function next_plain(line, room)
       line.ids = ask('ZRANGEBYSCORE', T .. 'l:' .. line.name, '-inf', now, 'WITHSCORES',
         'LIMIT', line.read, room)
       line.read, line.at = line.read + #line.ids / 2, 1
-      if #line.ids == 0 then return false end
+      if #line.ids == 0 then
+        if line.read == 0 then miss(line) end
+        return false
+      end
     end
     line.id, line.run_at = line.ids[line.at], tonumber(line.ids[line.at + 1])
     line.at = line.at + 2
@@ -67,8 +86,9 @@ local function take(line)
     claim.job = line.job
     groups = groups or make_groups()
     groups.look_at_claim(line.job)
+    local known = #groups.lanes_of(line.job.group) > 0
     groups.begin_run(line.job.group)
-    groups.remove(line.job)
+    if not groups.remove(line.job) or not known then note_loss() end
   end
   claimed[#claimed + 1] = claim
   taken[line.id] = true

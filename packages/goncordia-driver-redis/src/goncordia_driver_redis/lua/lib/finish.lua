@@ -32,26 +32,27 @@ local function look_at_drop(session)
   expect('SCARD', T .. 'cr:' .. session)
 end
 
--- The job, which neither waits nor runs any more, is over.
-local function enter_finished(job, state)
-  job.state, job.finished = state, now
-  local name = STATES[state]
-  if job.unique and has_key(job) then
-    if job.hold == 0 then
-      call('DEL', T .. 'u:' .. job.unique)
-    elseif job.hold == math.huge then
-      return call('SADD', T .. 'dk:' .. name, job.id)
-    elseif now < job.hold then
-      return call('ZADD', T .. 'dh:' .. name, job.hold, job.id)
-    end
+-- Lists a job that is over: with those that hold their unique keys still, or with the others.
+local function list_finished(job)
+  local name = STATES[job.state]
+  if job.unique and job.hold ~= 0 and has_key(job) then
+    if job.hold == math.huge then return call('SADD', T .. 'dk:' .. name, job.id) end
+    if now < job.hold then return call('ZADD', T .. 'dh:' .. name, job.hold, job.id) end
   end
   local values = finished[name]
   if not values then
-    finished[name] = { now, job.id }
+    finished[name] = { job.finished, job.id }
   else
     local count = #values
-    values[count + 1], values[count + 2] = now, job.id
+    values[count + 1], values[count + 2] = job.finished, job.id
   end
+end
+
+-- The job, which neither waits nor runs any more, is over.
+local function enter_finished(job, state)
+  job.state, job.finished = state, now
+  if job.unique and job.hold == 0 then free_key(job) end
+  list_finished(job)
 end
 
 local function add_error(job, text)

@@ -83,12 +83,19 @@ local function make_groups()
     end
   end
 
-  -- Shows the first of a lane in its line; it may be claimed from now on.
+  -- Shows the first of a lane in its line; it may be claimed from now on. Gives whether there is one.
   local function show(group, lane)
-    local id, run_at = first_of(lane_key(group, lane))
-    if not id then return end
+    local id, run_at, gone = first_of(lane_key(group, lane))
+    if not id then
+      if gone then
+        call('SREM', T .. 'gl:' .. group, lane)
+        lanes[group] = nil
+      end
+      return false
+    end
     local queue, kind, line = lane_parts(lane)
     wake(queue, run_at, line_add(queue, kind, line, run_at, id))
+    return true
   end
 
   local function hide(group, lane)
@@ -124,11 +131,11 @@ local function make_groups()
     wake(job.queue, job.run_at, line_add(job.queue, job.kind, line, job.run_at, job.id))
   end
 
+  -- Gives whether the job was the first of its lane, as all are that are claimed.
   local function remove_grouped(job)
     local group, lane = job.group, lane_name(job)
     local key, parked = lane_key(group, lane), parked_key(job.queue, job.kind)
     local was_first = call('ZRANGE', key, 0, 0)[1] == job.id
-    -- First what a user who may only enqueue is refused, so that nothing is half done.
     call('ZREM', parked, job.id)
     call('ZREM', key, job.id)
     if call('EXISTS', parked) == 0 then call('SREM', T .. 'hg:' .. job.queue, job.kind) end
@@ -140,6 +147,7 @@ local function make_groups()
       call('SREM', T .. 'gl:' .. group, lane)
       lanes[group] = nil
     end
+    return was_first
   end
 
   -- One more job of the group runs: when that fills lanes, they are hidden.
@@ -147,16 +155,24 @@ local function make_groups()
     each_lane(group, call('HINCRBY', T .. 'gr', group, 1), hide)
   end
 
-  -- One less: the lanes that this gave room to are shown again.
+  -- Shows the first of a lane, which must have one. If not it is lost, as after an eviction, and
+  -- whoever prunes looks for what stood in it.
+  local function show_again(group, lane)
+    if not show(group, lane) then call('SET', T .. 'lost', 1) end
+  end
+
+  -- One less: the lanes that this gave room to are shown again; all, when the count was lost.
   local function end_group_run(group)
     local left = call('HINCRBY', T .. 'gr', group, -1)
     if left <= 0 then call('HDEL', T .. 'gr', group) end
-    each_lane(group, left + 1, show)
+    if left >= 0 then return each_lane(group, left + 1, show_again) end
+    for _, lane in ipairs(lanes_of(group)) do show_again(group, lane) end
   end
 
   groups = { add = add_grouped, remove = remove_grouped, begin_run = begin_group_run,
     end_run = end_group_run, lane_name = lane_name, lane_key = lane_key,
-    look_at_runs = look_at_runs, look_at_claim = look_at_claim, look_at_waiting = look_at_grouped }
+    lanes_of = lanes_of, running_of = running_of, show = show, look_at_runs = look_at_runs,
+    look_at_claim = look_at_claim, look_at_waiting = look_at_grouped }
   return groups
 end
 
