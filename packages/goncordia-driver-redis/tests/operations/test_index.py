@@ -115,3 +115,14 @@ def test_a_full_page_of_large_jobs_comes_in_pieces(bare: Any) -> None:
     page = bare(bare.ops.list_jobs(ALL, None, 10))
     assert [row.id for row in page.jobs] == ids[:1:-1]
     assert bare.calls > 2
+
+
+def test_jobs_whose_part_of_the_index_is_gone_can_be_deleted(bare: Any) -> None:
+    lost, later = UUID(int=1), UUID(int=2)
+    _insert(bare, [lost, later])
+    (part,) = [key for key in bare.dump() if key.startswith(bare.key(b"i:"))]
+    bare.client.delete(part)
+    _delete(bare, [lost])
+    _delete(bare, [later])
+    _insert(bare, [UUID(int=3)])
+    assert _listed(bare) == [UUID(int=3)]

@@ -42,7 +42,7 @@ local function index_upkeep()
     local key = T .. 'i:' .. start
     local all, gone = call('STRLEN', key) / 16, call('HINCRBY', T .. 'in', start, 1)
     if gone < all and gone * 4 < all * 3 then return end
-    local kept = table.concat(living_ids(call('GET', key)))
+    local kept = table.concat(living_ids(call('GET', key) or ''))  -- it may be evicted
     call('HDEL', T .. 'in', start)
     if kept == '' then
       call('DEL', key)
