@@ -99,6 +99,7 @@ async def test_each_occurrence_is_enqueued_once_though_leaders_freeze(tmp_path: 
                         os.kill(process.pid, signal.SIGCONT)
                     if went_on:
                         break
+                    assert await goes_on(driver)  # else it would be frozen where it was before
                 assert went_on
             assert await goes_on(driver)
         upto = await last(driver)
