@@ -6,10 +6,15 @@ import functools
 import os
 import subprocess
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 from goncordia_bench.harness.interpreter import ROOT, NoInterpreterError, found_uv
+
+if sys.platform != "win32":
+    import fcntl
 
 __all__ = ["environment", "pinned"]
 
@@ -42,8 +47,24 @@ def environment(name: str) -> Path:
     folder = ROOT / ".dev" / f"bench-{name}"
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     made_from = folder / "made-from"
-    if made_from.exists() and made_from.read_text(encoding="utf-8") == _text(name):
-        return python
+    with _alone(folder):
+        if not made_from.exists() or made_from.read_text(encoding="utf-8") != _text(name):
+            _make(name, folder, python)
+            made_from.write_text(_text(name), encoding="utf-8")
+    return python
+
+
+@contextmanager
+def _alone(folder: Path) -> Generator[None, None, None]:
+    """The first process makes the environment while the others wait; Windows has to do without."""
+    folder.parent.mkdir(exist_ok=True)
+    with folder.with_suffix(".lock").open("a") as file:
+        if sys.platform != "win32":
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _make(name: str, folder: Path, python: Path) -> None:
     uv = found_uv()
     if uv is None:
         raise NoInterpreterError(f"{name}: uv is needed to make an environment for it")
@@ -58,5 +79,3 @@ def environment(name: str) -> Path:
         done = subprocess.run(command, env=given, capture_output=True, text=True, check=False)
         if done.returncode:
             raise NoInterpreterError(f"no environment from {requirements}: {done.stderr.strip()}")
-    made_from.write_text(_text(name), encoding="utf-8")
-    return python
