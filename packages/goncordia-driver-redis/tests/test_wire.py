@@ -13,7 +13,7 @@ from redis import RedisError
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import InvalidResponse, NoScriptError, ResponseError
 
-from goncordia.driver import FetchRequest, JobRow, NewJob, QueueFetch, Wake
+from goncordia.driver import DirectListener, FetchRequest, JobRow, NewJob, QueueFetch, Wake
 from goncordia.ids import new_session_id
 from goncordia_conformance.servers.redis import RedisServer
 from goncordia_driver_redis import RedisDriver
@@ -273,7 +273,8 @@ async def test_wakes(
 @pytest.mark.usefixtures("parser")
 async def test_wakes_told_directly(driver: RedisDriver) -> None:
     listener, told = driver.listener(), asyncio.Queue[Wake]()
-    listening = asyncio.create_task(listener.wakes_to(told.put_nowait))  # type: ignore[attr-defined]
+    assert isinstance(listener, DirectListener)
+    listening = asyncio.create_task(listener.wakes_to(told.put_nowait))
     paused: list[Wake] = []
     async with asyncio.timeout(LONG):
         while told.empty():  # until it is subscribed

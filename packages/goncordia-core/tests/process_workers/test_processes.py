@@ -29,6 +29,7 @@ from goncordia import (
 )
 from goncordia.memory import MemoryDriver
 
+from .alive import is_alive
 from .jobs import Ask, OddError, add, ask, registry
 
 
@@ -75,13 +76,6 @@ def ended(pid: int) -> Iterator[None]:
 @pytest.fixture
 def bench() -> Bench:
     return Bench()
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):  # the latter: gone while it was read
-        return False
 
 
 async def until(holds: Callable[[], object], within: float = 30.0) -> None:

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from .alive import is_alive
+
 PROGRAM = """
 import asyncio, os, sys, time
 from dataclasses import dataclass
@@ -61,13 +63,6 @@ def program(tmp_path: Path) -> Path:
     file = tmp_path / "program.py"
     file.write_text(GUARDED)
     return file
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):  # the latter: gone while it was read
-        return False
 
 
 def until(holds: Callable[[], object], within: float = 30.0) -> None:

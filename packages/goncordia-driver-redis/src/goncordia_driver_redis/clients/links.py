@@ -213,20 +213,17 @@ class _Watch:
 
     def __init__(self, below: socket.socket) -> None:
         self.below = below
-        self._poll: Callable[[int], Sequence[object]] = _select(below)
+        self._poll: Callable[[int], Sequence[object]]
         if hasattr(select, "poll"):
             poll = select.poll()
             poll.register(below, select.POLLIN)
             self._poll = poll.poll
+        else:
+            self._poll = lambda seconds: select.select([below], [], [], seconds)[0]
 
     def has_news(self) -> bool:
         """Whether something has come that nobody asked for: mostly that the server closed it."""
         return bool(self._poll(0))
-
-
-def _select(below: socket.socket) -> Callable[[int], Sequence[object]]:
-    """Where there is no ``poll``."""
-    return lambda seconds: select.select([below], [], [], seconds)[0]
 
 
 # -------------------------------------------------------------------- connecting

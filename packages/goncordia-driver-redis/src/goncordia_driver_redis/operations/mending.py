@@ -21,6 +21,8 @@ _ADOPT: Final = load_script("adopt")
 _RECOUNT: Final = load_script("recount")
 _PUT_BACK: Final = load_script("put_back")
 _ID_BYTES: Final = 16
+_ALL: Final = b"+"
+"""The bound for the last chunk of the index."""
 
 
 class Sums(NamedTuple):
@@ -69,11 +71,11 @@ class Mending(Topic):
     def strays(self, limit: int) -> Op[list[UUID]]:
         """Running jobs that no session holds, so many at most: a look at all jobs, in steps."""
         found: list[UUID] = []
-        bound = b"+"
+        bound = _ALL
         while bound and len(found) < limit:
             start, ids = yield self._call(_STRAYS, as_it_is, bound)
             found += [UUID(bytes=ids[at : at + 16]) for at in range(0, len(ids), _ID_BYTES)]
-            bound = start and b"(" + start
+            bound = _below(start)
         return found[:limit]
 
     def mend(self) -> Op[None]:
@@ -84,14 +86,18 @@ class Mending(Topic):
         sums = yield from self.sums()
         if sums.slots_agree and sums.all_placed:
             return
-        bound = b"+"
+        bound = _ALL
         while bound:
             start, ids = yield self._call(_STRAYS, as_it_is, bound)
             if ids:
                 yield self._call(_ADOPT, nothing, ids)
-            bound = start and b"(" + start
+            bound = _below(start)
         yield self._call(_RECOUNT, nothing)
-        bound = b"+"
+        bound = _ALL
         while bound:
-            start = yield self._call(_PUT_BACK, as_it_is, bound)
-            bound = start and b"(" + start
+            bound = _below((yield self._call(_PUT_BACK, as_it_is, bound)))
+
+
+def _below(start: bytes) -> bytes:
+    """The bound for the next chunk of the index, before this start; empty: there is none."""
+    return start and b"(" + start
